@@ -1,0 +1,1 @@
+"""Learning: coordinators, update rules, policies, gradient estimators and the catalogue."""

@@ -1,0 +1,1 @@
+"""Reading: statistics, plots and reports made from records."""

@@ -1,0 +1,1 @@
+"""Time: the discrete-event engine, delays, networks, schedules, executors and records."""
