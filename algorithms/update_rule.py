@@ -61,7 +61,6 @@ class UpdateRule:
             ``step`` [] int32.
         query: (state, hyperparameters) -> point [dim] at which the workers differentiate.
         update: (state, gradient [dim], info, hyperparameters) -> state.
-    
         reference: who published it.
         claim: one line for ``straggler list``.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections import namedtuple
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -58,6 +58,12 @@ class OptaxState(NamedTuple):
     inner: Any
 
 
+def _hyperparameters_class(defaults: dict[str, float]) -> type:
+    """A NamedTuple class made at run time, because its fields come from optax's signature."""
+    fields = ("stepsize", *defaults)
+    return namedtuple("OptaxHyperparameters", fields, defaults=[*defaults.values()])  # type: ignore
+
+
 def from_optax(
     build: Callable[..., optax.GradientTransformation], name: str, claim: str = ""
 ) -> UpdateRule:
@@ -69,18 +75,15 @@ def from_optax(
         name: name of the rule.
         claim: one line for listings.
     """
-    numeric = {
+    defaults = {
         parameter.name: float(parameter.default)
         for parameter in inspect.signature(build).parameters.values()
         if isinstance(parameter.default, float) and parameter.name not in _STRUCTURAL
     }
-    # A class made at run time because its fields come from optax's signature.
-    hyperparameters_class = namedtuple(  # type: ignore[misc]  # noqa: PYI024
-        "OptaxHyperparameters", ("stepsize", *numeric), defaults=tuple(numeric.values())
-    )
+    hyperparameters_class = _hyperparameters_class(defaults)
 
     def transformation(state_step: Array | int, hyperparameters: Hyperparameters) -> Any:
-        values = {field: getattr(hyperparameters, field) for field in numeric}
+        values = {field: getattr(hyperparameters, field) for field in defaults}
         return build(learning_rate=hyperparameters.stepsize.at(state_step), **values)
 
     def init(x0: Array, hyperparameters: Hyperparameters) -> OptaxState:
@@ -108,7 +111,7 @@ def from_optax(
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def optax_rule(optimizer: str) -> UpdateRule:
     """The rule ``optax.<optimizer>``; one of ``OPTAX_NAMES``.
 
@@ -118,5 +121,3 @@ def optax_rule(optimizer: str) -> UpdateRule:
     if optimizer not in OPTAX_NAMES:
         raise KeyError(optimizer)
     return from_optax(getattr(optax, optimizer), f"optax.{optimizer}")
-
-
