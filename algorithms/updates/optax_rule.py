@@ -61,7 +61,7 @@ class OptaxState(NamedTuple):
 def _hyperparameters_class(defaults: dict[str, float]) -> type:
     """A NamedTuple class made at run time, because its fields come from optax's signature."""
     fields = ("stepsize", *defaults)
-    return namedtuple("OptaxHyperparameters", fields, defaults=[*defaults.values()])  # type: ignore
+    return namedtuple("OptaxHyperparameters", fields, defaults=[*defaults.values()])
 
 
 def from_optax(
