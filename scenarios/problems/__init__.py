@@ -1,0 +1,1 @@
+"""Problems: environments with a policy to train, and quadratics."""
