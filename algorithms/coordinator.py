@@ -17,7 +17,7 @@ Rules that every coordinator keeps, checked by the conformance tests:
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from typing import ClassVar, NoReturn, Protocol
 
 from algorithms.messages import Arrival, Average, Decision, ProtocolError, Reports
 
@@ -59,16 +59,26 @@ def check_arrival(arrival: Arrival, n_workers: int, last_version: int) -> None:
         ProtocolError: unknown worker, a version from the future, or a server that went backwards.
     """
     worker, version, current = arrival
+    if not (last_version <= current >= version >= 0 <= worker < n_workers):
+        refuse_arrival(arrival, n_workers, last_version)
+
+
+def refuse_arrival(arrival: Arrival, n_workers: int, last_version: int) -> NoReturn:
+    """Say what is wrong with an arrival that :func:`check_arrival` refuses.
+
+    Raises:
+        ProtocolError: always.
+    """
+    worker, version, current = arrival
     if not 0 <= worker < n_workers:
         raise ProtocolError(f"worker = {worker}: this fleet has workers 0 to {n_workers - 1}")
     if not 0 <= version <= current:
         raise ProtocolError(
             f"version = {version}: a point can only come from server steps 0 to {current}"
         )
-    if current < last_version:
-        raise ProtocolError(
-            f"current_version = {current}: the server had already taken {last_version} steps"
-        )
+    raise ProtocolError(
+        f"current_version = {current}: the server had already taken {last_version} steps"
+    )
 
 
 def check_count(field: str, value: object, unit: str, maximum: int | None = None) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from algorithms.coordinator import check_arrival, check_count
+from algorithms.coordinator import check_count, refuse_arrival
 from algorithms.messages import Arrival, Average, Decision, Reports, Then
 
 _STEP = Decision(use=True, step=True, then=Then.WAIT)
@@ -34,8 +34,10 @@ class Asynchronous:
 
     def arrive(self, arrival: Arrival) -> Decision:
         """Use it, step, send the worker the new point."""
-        check_arrival(arrival, self.n_workers, self._version)
-        self._version = arrival.current_version
+        worker, version, current = arrival
+        if not (self._version <= current >= version >= 0 <= worker < self.n_workers):
+            refuse_arrival(arrival, self.n_workers, self._version)
+        self._version = current
         return _STEP
 
     def awaited(self) -> tuple[int, ...]:

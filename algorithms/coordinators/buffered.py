@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from algorithms.coordinator import check_arrival, check_count
+from algorithms.coordinator import check_count, refuse_arrival
 from algorithms.messages import Arrival, Average, Decision, Reports, Then
 
 _KEEP = Decision(use=True, then=Then.SEND)
@@ -39,8 +39,10 @@ class Buffered:
 
     def arrive(self, arrival: Arrival) -> Decision:
         """Put it into the buffer; step when the buffer is full."""
-        check_arrival(arrival, self.n_workers, self._version)
-        self._version = arrival.current_version
+        worker, version, current = arrival
+        if not (self._version <= current >= version >= 0 <= worker < self.n_workers):
+            refuse_arrival(arrival, self.n_workers, self._version)
+        self._version = current
         self._held += 1
         if self._held < self.buffer_size:
             return _KEEP

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from algorithms.coordinator import check_arrival, check_count
+from algorithms.coordinator import check_count, refuse_arrival
 from algorithms.messages import Arrival, Average, Decision, Reports, Then
 
 _STEP = Decision(use=True, step=True, then=Then.WAIT)
@@ -37,9 +37,11 @@ class Ringmaster:
 
     def arrive(self, arrival: Arrival) -> Decision:
         """Step with a fresh gradient; throw a stale one away."""
-        check_arrival(arrival, self.n_workers, self._version)
-        self._version = arrival.current_version
-        return _STEP if arrival.staleness < self.max_staleness else _TOO_STALE
+        worker, version, current = arrival
+        if not (self._version <= current >= version >= 0 <= worker < self.n_workers):
+            refuse_arrival(arrival, self.n_workers, self._version)
+        self._version = current
+        return _STEP if current - version < self.max_staleness else _TOO_STALE
 
     def awaited(self) -> tuple[int, ...]:
         """Any worker's next gradient may make a step."""
