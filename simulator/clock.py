@@ -13,6 +13,8 @@ from typing import Any
 from simpy.core import Environment
 from simpy.events import Event
 
+Callback = Callable[[Any], None]
+
 FIRST = -1
 """Rank of what precedes every arrival of its instant."""
 
@@ -44,7 +46,7 @@ class Clock(Environment):
         self._dropped = 0
 
     def set(
-        self, alarm: Alarm, delay: float, rank: int, callbacks: list[Callable[[Any], None]]
+        self, alarm: Alarm, delay: float, rank: Any, callbacks: list[Callback]
     ) -> None:
         """Call each of ``callbacks`` with the alarm in ``delay`` seconds, by ``rank`` then.
 

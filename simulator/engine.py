@@ -1,14 +1,14 @@
 """The engine: drives a coordinator through simulated time and writes down what happens.
 
-It knows durations and the order of events; the coordinator knows what to do about them. Rules of
-the simulation (their numbers are those of docs in README, "What a simulation means"):
+It knows durations and the order of events; the coordinator knows what to do about them. Rules:
 
 - a worker's k-th computation takes c(worker, k) seconds, cancelled ones included in the count;
 - at one instant: server steps that were on their way, then arrivals in worker order, then models
   reaching workers, in worker order;
 - a message that takes no time is handed over at once, so a star without delays is no network;
 - a cancelled worker drops what it does: computing, sending or receiving. A finished gradient that
-  was not delivered is then discarded, an unfinished one cancelled.
+  was not delivered is then discarded, an unfinished one cancelled; a computation that would have
+  started at the very instant of the cancellation was never started.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from simpy.core import StopSimulation
 from algorithms.coordinator import Coordinator
 from algorithms.messages import Arrival, Reports, Then
 from simulator.budget import Budget
-from simulator.clock import FIRST, Alarm, Clock
+from simulator.clock import FIRST, Alarm, Callback, Clock
 from simulator.delays import Delays
 from simulator.errors import ConfigurationError, SimulationStalled
 from simulator.ledger import Ledger
@@ -129,9 +129,9 @@ class Engine:
             coordinator.gradients_per_assignment == 1 and self._up is None
         )
         self._assignment = coordinator.gradients_per_assignment
-        self._on_received = [self._received]
-        self._on_finished = [self._finished]
-        self._on_delivered = [self._delivered]
+        self._on_received: list[Callback] = [self._received]
+        self._on_finished: list[Callback] = [self._finished]
+        self._on_delivered: list[Callback] = [self._delivered]
         self._waiting: list[Worker] = list(self.workers)
         self._collected: list[int] = []  # rows of the step that is being collected
         self._used = 0
@@ -151,12 +151,13 @@ class Engine:
         return self._finish()
 
     def _finish(self) -> Schedule:
-        now = float(self.clock.now)
         stalled = self._stall_text() if self.clock.is_empty and not self._is_spent else ""
         if stalled and self._horizon is None:
             raise SimulationStalled(stalled)
-        is_at_horizon = self._horizon is not None and not self._is_spent
-        return self.ledger.schedule(self._horizon if is_at_horizon else now, stalled)
+        end_seconds = float(self.clock.now)
+        if self._horizon is not None and not self._is_spent:
+            end_seconds = self._horizon
+        return self.ledger.schedule(end_seconds, stalled)
 
     # -- workers ------------------------------------------------------------------------------
 
@@ -283,8 +284,8 @@ class Engine:
         for worker in self.workers:
             if worker.index in waiting:
                 continue
-            if worker.row >= 0:
-                self.ledger.cancel(worker.row, now)
+            if worker.row >= 0 and not self.ledger.cancel(worker.row, now):
+                worker.k -= 1
             if worker.finished_rows:
                 self.ledger.discard(worker.finished_rows)
                 worker.finished_rows = []

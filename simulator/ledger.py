@@ -37,6 +37,7 @@ class Ledger:
         self.discarded_rows = array("q")
         self.cancelled_rows = array("q")
         self.cancelled_at = array("d")
+        self.void_rows = array("q")
         self.used_rows = array("q")
         self._steps = bytearray()
         self._messages = bytearray()
@@ -53,10 +54,19 @@ class Ledger:
         """Finished, and thrown away."""
         self.discarded_rows.extend(rows)
 
-    def cancel(self, row: int, now: float) -> None:
-        """Dropped at ``now``, before it finished."""
+    def cancel(self, row: int, now: float) -> bool:
+        """Dropped at ``now``, before it finished.
+
+        Returns:
+            False if it would have started at this very instant: then it never started, and its
+            row is struck out.
+        """
+        if _unpack_computation(self._computations, row * _COMPUTATION.itemsize)[2] == now:
+            self.void_rows.append(row)
+            return False
         self.cancelled_rows.append(row)
         self.cancelled_at.append(now)
+        return True
 
     def weigh(self, rows: list[int], weight: float) -> None:
         """Set relative weights other than 1."""
@@ -83,28 +93,23 @@ class Ledger:
         computations = np.frombuffer(self._computations, _COMPUTATION)
         steps = np.frombuffer(self._steps, _STEP)
         messages = np.frombuffer(self._messages, _MESSAGE)
-        worker = computations["worker"].copy()
-        step = np.full(len(worker), -1, np.int32)
-        used = np.array(self.used_rows, np.int64)
-        step[used] = np.repeat(np.arange(len(steps)), np.diff(steps["used"], prepend=0))
-        status = np.zeros(len(worker), np.int8)
-        status[used] = Status.USED
-        status[np.array(self.discarded_rows, np.int64)] = Status.DISCARDED
-        cancelled = np.array(self.cancelled_rows, np.int64)
-        status[cancelled] = Status.CANCELLED
+        status, step = self._outcomes(steps["used"])
         stop = computations["stop"].copy()
-        stop[cancelled] = self.cancelled_at
+        stop[np.array(self.cancelled_rows, np.int64)] = self.cancelled_at
+        kept = np.ones(len(computations), bool)
+        kept[np.array(self.void_rows, np.int64)] = False
+        worker = computations["worker"][kept]
         return Schedule(
             n_workers=self.n_workers,
             end_seconds=end_seconds,
             worker=worker,
             k=_running_count(worker),
-            version=computations["version"].copy(),
-            start_seconds=computations["start"].copy(),
-            stop_seconds=stop,
-            status=status,
-            step=step,
-            weight=self._weights(worker, step),
+            version=computations["version"][kept],
+            start_seconds=computations["start"][kept],
+            stop_seconds=stop[kept],
+            status=status[kept],
+            step=step[kept],
+            weight=self._weights(computations["worker"], step)[kept],
             step_seconds=steps["seconds"].copy(),
             close_seconds=steps["close"].copy(),
             uploads=steps["uploads"].copy(),
@@ -115,10 +120,21 @@ class Ledger:
             stalled=stalled,
         )
 
+    def _outcomes(self, used_ends: NDArray[np.int64]) -> tuple[NDArray[np.int8], NDArray[np.int32]]:
+        """Status and step of every row."""
+        used = np.array(self.used_rows, np.int64)
+        step = np.full(self.n_computations, -1, np.int32)
+        step[used] = np.repeat(np.arange(len(used_ends)), np.diff(used_ends, prepend=0))
+        status = np.zeros(self.n_computations, np.int8)
+        status[used] = Status.USED
+        status[np.array(self.discarded_rows, np.int64)] = Status.DISCARDED
+        status[np.array(self.cancelled_rows, np.int64)] = Status.CANCELLED
+        return status, step
+
     def _weights(self, worker: NDArray[np.int32], step: NDArray[np.int32]) -> NDArray[np.float64]:
         raw = np.ones(len(step))
-        for row, weight in self._raw_weights.items():
-            raw[row] = weight
+        for row, relative in self._raw_weights.items():
+            raw[row] = relative
         used = step >= 0
         if self.average is Average.GRADIENTS:
             group = step[used].astype(np.int64)
