@@ -168,7 +168,8 @@ class RunDirectory:
 
         Args:
             row: its outcome; for one that failed, ``RunRow(method, seed, error=...)``.
-            curve: its curve, with every metric of this directory; None if it has none.
+            curve: its curve, with every metric of this directory, if it reached its end, diverged
+                or not; None if it failed on the way: half a curve has no final value.
             schedule: what happened, or None not to keep it.
 
         Raises:
