@@ -58,7 +58,8 @@ def test_drawing_leaves_matplotlib_as_it_was(tmp_path):
     run = write_run(tmp_path / "run", data(1, 1))
     code = (
         "import sys, matplotlib as mpl; before = dict(mpl.rcParams.copy());"
-        "from analysis import plots; plots.POSITIONS = {'seconds': 's'}; plots.plot_run(sys.argv[1]);"
+        "from analysis import plots; plots.POSITIONS = {'seconds': 's'};"
+        "plots.plot_run(sys.argv[1]);"
         "assert 'matplotlib.pyplot' not in sys.modules;"
         "assert dict(mpl.rcParams.copy()) == before"
     )
