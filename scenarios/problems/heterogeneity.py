@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scenarios.problems.specs import EnvironmentSpec
 from simulator.errors import ConfigurationError
 
 _FORMS = "one value, a list with one entry per worker, {low = ..., high = ...} or {cycle = [...]}"
@@ -82,16 +84,69 @@ def worker_vectors(name: str, value: Any, n_workers: int, size: int) -> NDArray[
     return np.stack(rows)
 
 
-def groups_of(entries: list[Any]) -> tuple[NDArray[np.int32], list[Any]]:
-    """Which workers share an entry.
+@dataclass(frozen=True, eq=False)
+class Variants:
+    """The distinct environments among the workers'.
 
-    Returns:
-        group of each worker, [n_workers], and the distinct entries, in order of appearance.
+    Attributes:
+        of_worker: int32, [n_workers], which variant each worker has.
+        parameters: name -> value, one mapping per variant, [n_variants].
+        observation_scale: [n_variants, observation_size].
+        reward_scale: [n_variants].
+        share: [n_variants], the fraction of workers that have it; adds up to 1.
     """
-    distinct: list[Any] = []
-    group = []
-    for entry in entries:
-        if entry not in distinct:
-            distinct.append(entry)
-        group.append(distinct.index(entry))
-    return np.array(group, np.int32), distinct
+
+    of_worker: NDArray[np.int32]
+    parameters: tuple[dict[str, Any], ...]
+    observation_scale: NDArray[np.float64]
+    reward_scale: NDArray[np.float64]
+    share: NDArray[np.float64]
+
+    @property
+    def n(self) -> int:
+        """How many there are."""
+        return len(self.parameters)
+
+
+def _parameters(spec: EnvironmentSpec, n_workers: int) -> dict[str, list[Any]]:
+    return {
+        name: per_worker(f"environment_parameters.{name}", value, n_workers)
+        for name, value in spec.environment_parameters.items()
+    }
+
+
+def first_parameters(spec: EnvironmentSpec, n_workers: int) -> dict[str, Any]:
+    """Worker 0's environment parameters.
+
+    Raises:
+        ConfigurationError: a per-worker value of the wrong length or form.
+    """
+    return {name: values[0] for name, values in _parameters(spec, n_workers).items()}
+
+
+def variants_of(spec: EnvironmentSpec, n_workers: int, observation_size: int) -> Variants:
+    """Which workers share an environment.
+
+    Raises:
+        ConfigurationError: a per-worker value of the wrong length or form.
+    """
+    values = _parameters(spec, n_workers)
+    seen = worker_vectors("observation_scale", spec.observation_scale, n_workers, observation_size)
+    paid = worker_numbers("reward_scale", spec.reward_scale, n_workers)
+    first_worker: dict[str, int] = {}
+    of_worker = np.empty(n_workers, np.int32)
+    index: dict[int, int] = {}
+    for worker in range(n_workers):
+        everything = repr(
+            ([v[worker] for v in values.values()], seen[worker].tolist(), paid[worker].item())
+        )
+        first = first_worker.setdefault(everything, worker)
+        of_worker[worker] = index.setdefault(first, len(index))
+    firsts = list(index)
+    return Variants(
+        of_worker=of_worker,
+        parameters=tuple({name: v[w] for name, v in values.items()} for w in firsts),
+        observation_scale=seen[firsts],
+        reward_scale=paid[firsts],
+        share=np.bincount(of_worker, minlength=len(firsts)) / n_workers,
+    )
