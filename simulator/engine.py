@@ -48,8 +48,8 @@ class Observer(Protocol):
         """These workers are about to start computing at the point of ``version``."""
         ...
 
-    def stepped(self, rows: Sequence[int], ledger: Ledger) -> None:
-        """The server took a step with the gradients in these ledger rows."""
+    def stepped(self, rows: list[int], seconds: float, ledger: Ledger) -> None:
+        """The server took a step at ``seconds`` with the gradients in these ledger rows."""
         ...
 
 
@@ -289,6 +289,7 @@ class Engine:
             if worker.finished_rows:
                 self.ledger.discard(worker.finished_rows)
                 worker.finished_rows = []
+            worker.row = -1
             worker.renew_alarm(self.clock)
         self._waiting = list(self.workers)
 
@@ -323,7 +324,7 @@ class Engine:
             raise StopSimulation(None)
         self.ledger.take_step(rows, close_seconds, now, self._uploads)
         if self.observer is not None:
-            self.observer.stepped(rows, self.ledger)
+            self.observer.stepped(rows, now, self.ledger)
         if self._progress is not None and self.steps % _PROGRESS_EVERY == 0:
             self._progress(now, self.steps)
         if self._is_spent:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from struct import Struct
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,7 +87,27 @@ class Ledger:
 
     def worker_of(self, row: int) -> int:
         """Who does the computation in that row."""
-        return _unpack_computation(self._computations, row * _COMPUTATION.itemsize)[0]
+        return int(_unpack_computation(self._computations, row * _COMPUTATION.itemsize)[0])
+
+    def version_of(self, row: int) -> int:
+        """Version of the point of the computation in that row."""
+        return int(_unpack_computation(self._computations, row * _COMPUTATION.itemsize)[1])
+
+    def weights(self, rows: list[int]) -> NDArray[np.float64]:
+        """Weights of the gradients in ``rows``, averaged into one step, [len(rows)]."""
+        return normalised_weights(
+            np.zeros(len(rows), np.int64),
+            np.array([self.worker_of(row) for row in rows]),
+            np.array([self._raw_weights.get(row, 1.0) for row in rows]),
+            self.average,
+            self.n_workers,
+        )
+
+    def kept_rows(self) -> NDArray[np.bool_]:
+        """Rows that were not struck out, [rows written]."""
+        kept = np.ones(self.n_computations, bool)
+        kept[np.array(self.void_rows, np.int64)] = False
+        return kept
 
     def schedule(self, end_seconds: float, stalled: str) -> Schedule:
         """Freeze into a schedule."""
@@ -96,8 +117,16 @@ class Ledger:
         status, step = self._outcomes(steps["used"])
         stop = computations["stop"].copy()
         stop[np.array(self.cancelled_rows, np.int64)] = self.cancelled_at
-        kept = np.ones(len(computations), bool)
-        kept[np.array(self.void_rows, np.int64)] = False
+        weight = np.zeros(len(computations))
+        used = step >= 0
+        weight[used] = normalised_weights(
+            step[used],
+            computations["worker"][used],
+            self._raw()[used],
+            self.average,
+            self.n_workers,
+        )
+        kept = self.kept_rows()
         worker = computations["worker"][kept]
         return Schedule(
             n_workers=self.n_workers,
@@ -109,7 +138,7 @@ class Ledger:
             stop_seconds=stop[kept],
             status=status[kept],
             step=step[kept],
-            weight=self._weights(computations["worker"], step)[kept],
+            weight=weight[kept],
             step_seconds=steps["seconds"].copy(),
             close_seconds=steps["close"].copy(),
             uploads=steps["uploads"].copy(),
@@ -131,21 +160,32 @@ class Ledger:
         status[np.array(self.cancelled_rows, np.int64)] = Status.CANCELLED
         return status, step
 
-    def _weights(self, worker: NDArray[np.int32], step: NDArray[np.int32]) -> NDArray[np.float64]:
-        raw = np.ones(len(step))
-        for row, relative in self._raw_weights.items():
-            raw[row] = relative
-        used = step >= 0
-        if self.average is Average.GRADIENTS:
-            group = step[used].astype(np.int64)
-            share = 1.0
-        else:
-            group = step[used].astype(np.int64) * self.n_workers + worker[used]
-            group = np.unique(group, return_inverse=True)[1]
-            share = 1.0 / self.n_workers
-        weight = np.zeros(len(step))
-        weight[used] = share * raw[used] / np.bincount(group, raw[used])[group]
-        return weight
+    def _raw(self) -> NDArray[np.float64]:
+        raw = np.ones(self.n_computations)
+        raw[list(self._raw_weights)] = list(self._raw_weights.values())
+        return raw
+
+
+def normalised_weights(
+    step: NDArray[Any],
+    worker: NDArray[Any],
+    relative: NDArray[np.float64],
+    average: Average,
+    n_workers: int,
+) -> NDArray[np.float64]:
+    """Weights that add up to 1 in every step, by the coordinator's average.
+
+    Args:
+        step, worker: int, [n_used], where each used gradient went and whose it is.
+        relative: [n_used], weights as the coordinator gave them, > 0.
+        average: over gradients or over workers.
+        n_workers: size of the fleet.
+    """
+    group, share = step.astype(np.int64), 1.0
+    if average is Average.WORKERS:
+        group = np.unique(group * n_workers + worker, return_inverse=True)[1]
+        share = 1.0 / n_workers
+    return np.asarray(share * relative / np.bincount(group, relative)[group])
 
 
 def _running_count(values: NDArray[np.int32]) -> NDArray[np.int32]:
