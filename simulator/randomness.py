@@ -32,6 +32,7 @@ class Purpose(IntEnum):
 
 
 _LANES = 4  # a Philox counter step makes four 64-bit words
+_MAX_GAP = 64  # passing over this many words costs less than starting another block
 
 
 class UniformStreams:
@@ -43,23 +44,56 @@ class UniformStreams:
     """
 
     def __init__(self, seed: int, purpose: Purpose) -> None:
-        entropy = np.random.SeedSequence([seed, int(purpose)]).generate_state(1, np.uint64)
-        self._key = int(entropy[0])
-        self._bits = np.random.Philox(key=[self._key, 0])
-        self._template = self._bits.state
+        key = np.random.SeedSequence([seed, int(purpose)]).generate_state(1, np.uint64)[0]
+        self._bits = np.random.Philox(0)
+        # Plain integers, which the state's setter takes faster than arrays.
+        self._key = [int(key), 0]
+        self._counter = [0] * _LANES
+        self._state: Any = dict(self._bits.state) | {
+            "state": {"counter": self._counter, "key": self._key},
+            "buffer": [0] * _LANES,
+            "buffer_pos": _LANES,
+        }
 
     def block(self, worker: int, start: int, count: int) -> NDArray[np.float64]:
         """u(worker, k) for k = start .. start + count - 1, [count]."""
-        first = start // _LANES
-        skip = start - first * _LANES
-        state = self._template
-        state["state"]["key"][1] = worker
-        state["state"]["counter"][0] = first
-        state["buffer_pos"] = _LANES
-        self._bits.state = state
-        words = self._bits.random_raw(skip + count)[skip:]
-        # 53 random bits, moved off zero by half a step: a quantile function stays finite.
-        return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+        return _to_unit_interval(self._words(worker, start, count))
+
+    def blocks(self, workers: range, start: int, count: int) -> NDArray[np.float64]:
+        """The blocks of several workers, [len(workers), count]."""
+        words = np.empty((len(workers), count), np.uint64)
+        for row, worker in enumerate(workers):
+            words[row] = self._words(worker, start, count)
+        return _to_unit_interval(words)
+
+    def at(self, workers: NDArray[np.integer], ks: NDArray[np.integer]) -> NDArray[np.float64]:
+        """u(workers[j], ks[j]), [len(workers)]: cheap where a worker's ks are close together."""
+        order = np.lexsort((ks, workers))
+        worker, k = workers[order], ks[order].astype(np.int64)
+        is_last = (np.diff(worker) != 0) | (np.diff(k) > _MAX_GAP)
+        ends = [*(np.flatnonzero(is_last) + 1).tolist(), len(order)]
+        words = np.empty(len(order), np.uint64)
+        begin = 0
+        for end in ends if len(order) else ():
+            first = int(k[begin])
+            block = self._words(int(worker[begin]), first, int(k[end - 1]) - first + 1)
+            words[order[begin:end]] = block[k[begin:end] - first]
+            begin = end
+        return _to_unit_interval(words)
+
+    def _words(self, worker: int, start: int, count: int) -> NDArray[np.uint64]:
+        first, skip = divmod(start, _LANES)
+        self._key[1] = worker
+        self._counter[0] = first
+        self._bits.state = self._state
+        return self._bits.random_raw(skip + count)[skip:]
+
+
+def _to_unit_interval(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+    # 53 random bits, moved off zero by half a step: a quantile function stays finite.
+    draws = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    # The one largest word rounds up to 1.
+    return np.minimum(draws, 1.0 - 2.0**-53)
 
 
 def key_of(seed: Any, purpose: Purpose) -> jax.Array:
