@@ -20,7 +20,9 @@ def delay_adaptive(rule: UpdateRule) -> UpdateRule:
         state: State, gradient: Array, info: StepInfo, hyperparameters: Hyperparameters
     ) -> State:
         stepsize = hyperparameters.stepsize
-        scale = info.n_workers / jnp.maximum(info.n_workers, info.staleness)
+        # Not int32 / int32: that is single precision, whatever the rest is computed in.
+        n_workers = jnp.asarray(info.n_workers, jnp.result_type(float))
+        scale = n_workers / jnp.maximum(n_workers, info.staleness)
         scaled = stepsize._replace(value=stepsize.value * scale)
         return rule.update(state, gradient, info, hyperparameters._replace(stepsize=scaled))
 
