@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -28,12 +27,12 @@ from algorithms.update_rule import Hyperparameters, UpdateRule
 from simulator.budget import Budget
 from simulator.delays import Delays
 from simulator.engine import Engine
-from simulator.executors.common import Snapshot, per_problem, rule_kernels, sample_one
+from simulator.executors.common import Snapshot, per_problem, rule_kernels
 from simulator.executors.plan import round_up
 from simulator.ledger import Ledger
 from simulator.network import Network
 from simulator.oracle import JaxOracle, Oracle, Sample
-from simulator.randomness import Purpose
+from simulator.randomness import Purpose, gradient_key
 from simulator.schedule import Schedule
 from simulator.worker import Worker
 
@@ -237,11 +236,16 @@ def _batch_sampler(oracle: Oracle, rule: UpdateRule) -> Callable[..., Sample]:
     del rule
     if not isinstance(oracle, JaxOracle):
         return oracle.sample_batch
-    compiled = jax.jit(jax.vmap(partial(sample_one, oracle), (None, 0, 0, 0)))
+
+    def one(point: Any, worker: Any, k: Any, seed: Any) -> Sample:
+        return oracle.sample(point, worker, gradient_key(seed, worker, k))
+
+    compiled = jax.jit(jax.vmap(one, (None, 0, 0, 0)))
 
     def sample(point: Any, *columns: NDArray[Any]) -> Sample:
         many = len(columns[0])
         lanes = np.minimum(np.arange(round_up(many)), many - 1)
-        return compiled(point, *(column[lanes] for column in columns))
+        batch: Sample = compiled(point, *(column[lanes] for column in columns))
+        return batch
 
     return sample
