@@ -43,10 +43,11 @@ class Noise:
     size: int
     dtype: Any
 
-    def draw(self, key: Array) -> Array:
-        """One action's, [size]."""
+    def draw(self, key: Array, steps: int) -> Array:
+        """A number of actions', [steps, size]."""
         sample = jax.random.gumbel if self.kind == "gumbel" else jax.random.normal
-        return sample(key, (self.size,), self.dtype)
+        # Drawn flat: XLA takes several times longer to compile draws of more dimensions.
+        return sample(key, (steps * self.size,), self.dtype).reshape(steps, self.size)
 
     def draw_on_host(self, generator: np.random.Generator, steps: int) -> NDArray[Any]:
         """The next ``steps`` actions', [steps, size]."""

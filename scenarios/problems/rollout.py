@@ -44,6 +44,7 @@ def _block(
     policy: Policy, parameters: Parameters, environment: JaxEnvironment, horizon: int
 ) -> Any:
     """A function (start, moment, keys) -> (moment, one block's records)."""
+    block = block_steps(horizon)
 
     def step(moment: _Moment, inputs: tuple[Array, Array, Array]) -> tuple[_Moment, Any]:
         t, noise, key = inputs
@@ -60,11 +61,11 @@ def _block(
         return kept._replace(live=after.live), (seen, decision, reward, live)
 
     def run(start: Array, moment: _Moment, keys: tuple[Array, Array]) -> tuple[_Moment, Any]:
-        times = start + jnp.arange(block_steps(horizon))
-        noise_keys, step_keys = (jax.vmap(jax.random.fold_in, (None, 0))(k, times) for k in keys)
-        return jax.lax.scan(
-            step, moment, (times, jax.vmap(policy.noise.draw)(noise_keys), step_keys)
-        )
+        noise_key, step_key = keys
+        times = start + jnp.arange(block)
+        noise = policy.noise.draw(jax.random.fold_in(noise_key, start), block)
+        step_keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(step_key, times)
+        return jax.lax.scan(step, moment, (times, noise, step_keys))
 
     return run
 
