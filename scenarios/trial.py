@@ -1,0 +1,129 @@
+"""One trial: one method on one seed, simulated, executed and judged."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.accounting import time_spent
+from scenarios.judging import evaluation_times, judge
+from scenarios.method_section import MethodSection
+from scenarios.workshop import Progress, Workshop
+from simulator.executors.common import Snapshot
+from simulator.records import Curve, RunRow
+from simulator.schedule import Schedule, Status
+
+_POINTS_PER_CALL = 256
+
+
+@dataclass
+class Trial:
+    """One method on one seed, with what is known of it so far.
+
+    Attributes:
+        method, seed: which.
+        schedule: once simulated.
+        mean_length_used, mean_length_started: environment steps of a trajectory that entered a
+            server step, and of any that was started; once finished, and if measured.
+    """
+
+    workshop: Workshop
+    method: MethodSection
+    seed: int
+    schedule: Schedule | None = None
+    mean_length_used: float = math.nan
+    mean_length_started: float = math.nan
+    _seconds: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    _versions: list[int] = field(default_factory=list)
+    _points: list[NDArray[np.float64]] = field(default_factory=list)
+    _metrics: list[dict[str, NDArray[np.float64]]] = field(default_factory=list)
+
+    def run(self, progress: Progress) -> None:
+        """Simulate, execute and judge. What is done stays in the trial if it is interrupted.
+
+        Raises:
+            ConfigurationError: method, fleet and network do not fit, or too many points.
+            SimulationStalled: the budget can never be reached.
+        """
+        if self.workshop.scenario.fleet.timing == "environment-step":
+            self._run_live(progress)
+        else:
+            self._run_schedule(progress)
+        self._judge()
+
+    def _run_schedule(self, progress: Progress) -> None:
+        """Know the order of events first, then compute the gradients it uses."""
+        schedule = self.workshop.schedule(self.method, self.seed, progress)
+        versions = self._begin(schedule)
+        execution = self.workshop.execution(self.method, schedule, self.seed)
+        for snapshot in execution.snapshots(versions):
+            self._add(snapshot)
+            progress("training", snapshot.version / max(1, versions[-1]))
+        self.mean_length_used = _mean(execution.lengths[schedule.status == Status.USED])
+
+    def _run_live(self, progress: Progress) -> None:
+        """Order of events and gradients depend on each other."""
+        done = self.workshop.live(self.method, self.seed, progress)
+        for version in self._begin(done.schedule):
+            self._add(done.snapshots[version])
+        self.mean_length_used = _mean(done.lengths[done.schedule.status == Status.USED])
+        self.mean_length_started = _mean(done.lengths)
+
+    def _begin(self, schedule: Schedule) -> list[int]:
+        """Take the schedule; the versions to judge, ascending, each once."""
+        self.schedule = schedule
+        section = self.workshop.scenario.evaluation
+        self._seconds = evaluation_times(section, schedule.end_seconds)
+        versions: list[int] = np.unique(schedule.version_at(self._seconds)).tolist()
+        return versions
+
+    def _add(self, snapshot: Snapshot) -> None:
+        self._versions.append(snapshot.version)
+        self._points.append(snapshot.params)
+        if len(self._points) == _POINTS_PER_CALL:
+            self._judge()
+
+    def _judge(self) -> None:
+        points, self._points = self._points, []
+        if points:
+            self._metrics.append(judge(self.workshop.problem, np.stack(points), self.seed))
+
+    def curve(self) -> Curve | None:
+        """Metrics along the run, as far as it got; None if it did not get anywhere.
+
+        Points not yet judged are judged now.
+        """
+        self._judge()
+        if self.schedule is None or not self._metrics:
+            return None
+        metrics = {
+            name: np.concatenate([part[name] for part in self._metrics])
+            for name in self._metrics[0]
+        }
+        version = self.schedule.version_at(self._seconds)
+        reached = version <= self._versions[-1]
+        index = np.searchsorted(self._versions, version[reached])
+        metrics = {name: values[index] for name, values in metrics.items()}
+        return Curve.of(self.method.name, self.seed, self.schedule, self._seconds[reached], metrics)
+
+    def row(self, wall_seconds: float, error: str = "") -> RunRow:
+        """Its counts, shares of worker time, and what went wrong."""
+        if self.schedule is None:
+            return RunRow(self.method.name, self.seed, wall_seconds=wall_seconds, error=error)
+        return RunRow.of(
+            self.method.name,
+            self.seed,
+            self.schedule,
+            time_spent(self.schedule).shares(),
+            mean_length_used=self.mean_length_used,
+            mean_length_started=self.mean_length_started,
+            wall_seconds=wall_seconds,
+            error=error,
+        )
+
+
+def _mean(lengths: NDArray[np.int32]) -> float:
+    return float(lengths.mean()) if len(lengths) else math.nan
