@@ -101,13 +101,13 @@ class TanhNetwork:
 
     def initial(self, key: Array) -> Array:
         """Weights N(0, 1/inputs), smaller in the last layer; biases 0. [dim]."""
-        parts = []
+        deviations = []
         last = len(self.sizes) - 2
         for i, (m, n) in enumerate(zip(self.sizes, self.sizes[1:], strict=False)):
-            scale = (LAST_LAYER_SCALE if i == last else 1.0) / m**0.5
-            weights = scale * jax.random.normal(jax.random.fold_in(key, i), (m * n,), self.dtype)
-            parts += [weights, jnp.zeros(n, self.dtype)]
-        return jnp.concatenate(parts)
+            scale = LAST_LAYER_SCALE if i == last else 1.0
+            deviations += [np.full(m * n, scale / m**0.5), np.zeros(n)]
+        draws = jax.random.normal(key, (self.dim,), self.dtype)
+        return draws * jnp.asarray(np.concatenate(deviations), self.dtype)
 
     def unpack(self, point: Array) -> tuple[tuple[Array, Array], ...]:
         """(weights [m, n], bias [n]) for each layer."""

@@ -163,6 +163,19 @@ def test_shared_and_own_points_agree(classic):
     assert (mixed.gradient[1::2] != own.gradient[1::2]).any(axis=1).all()
 
 
+def test_flipped_observations_are_flipped_weights():
+    flipped = host("CartPole-v1", 2, hidden=(), observation_scale=[1, [-1, -1, -1, -1]])
+    point = np.asarray(jax.random.normal(jax.random.key(5), (flipped.oracle.dim,)))
+    mirrored = np.concatenate([-point[:8], point[8:]])  # weights, then biases
+    ones, ks = np.ones(4, int), np.arange(4)
+    # Randomness belongs to the worker, so worker 1 is compared with worker 1.
+    plain = host("CartPole-v1", 2, hidden=())
+    got = flipped.oracle.sample_batch(point, ones, ks, ones)
+    expected = plain.oracle.sample_batch(mirrored, ones, ks, ones)
+    np.testing.assert_array_equal(got.length, expected.length)
+    np.testing.assert_allclose(got.gradient[:, :8], -expected.gradient[:, :8], rtol=1e-4, atol=1e-3)
+
+
 def test_host_evaluation_depends_on_seed_and_point_alone(classic):
     point = np.asarray(jax.random.normal(jax.random.key(2), (classic.oracle.dim,)))
     points = np.stack([point, -point, point, 2 * point, point])

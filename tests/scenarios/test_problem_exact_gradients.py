@@ -62,7 +62,8 @@ class Chain(gym.Env):
         after = int(self.np_random.choice(3, p=PROBABILITY[self.state, action]))
         reward = REWARD[self.state, action, after]
         self.state = after
-        return after, reward, after == 2, False, {}
+        # The last state is terminal after one action and a truncation after the other: both end.
+        return after, reward, after == 2 and action == 0, after == 2 and action == 1, {}
 
 
 class SquareFunctional(FuncEnv):
