@@ -172,6 +172,8 @@ def build_problem(scenario: Scenario) -> Problem:
             problem = registry.build_problem(spec, n_workers)
         except ConfigurationError as error:
             raise ConfigurationError(f"problem.{error}") from error
+        except MemoryError as error:
+            raise ConfigurationError(f"problem: does not fit into memory: {error}") from error
         while len(_problems) >= _PROBLEMS_KEPT:
             del _problems[next(iter(_problems))]
         _problems[key] = problem

@@ -129,9 +129,8 @@ def outcome_table(summary: Summary) -> Table:
             count(row.steps),
         )
     if summary.target_is_default and not math.isnan(summary.target):
-        table.caption = (
-            "target: 90 % of the way to the best final value; set evaluation.target to choose"
-        )
+        table.caption = "target: 90 % of the way to the best final value (or evaluation.target)"
+        table.caption_justify = "left"
     return table
 
 

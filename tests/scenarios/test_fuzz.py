@@ -214,6 +214,7 @@ def is_small(scenario: Any) -> bool:
         limits.steps or math.inf,
         limits.gradients or math.inf,
     )
+    counts = [n for m in scenario.methods for n in m.arguments.values() if isinstance(n, int)]
     judged = (
         scenario.evaluation.points or (limits.seconds or 10) / scenario.evaluation.every_seconds
     )
@@ -222,6 +223,7 @@ def is_small(scenario: Any) -> bool:
         and getattr(spec, "dimension", 1000) <= 3
         and len(scenario.seeds) <= 2
         and events <= 100
+        and max(counts, default=0) <= 10
         and judged <= 1000
     )
 

@@ -50,6 +50,11 @@ def test_executors_agree_in_float64(tmp_path):
     np.testing.assert_allclose(curves[0], curves[1], rtol=1e-9)
 
 
+def test_a_problem_that_no_memory_holds(tmp_path):
+    with pytest.raises(ConfigurationError, match="problem: does not fit into memory"):
+        run(scenario(problem__dimension=10**16), out=tmp_path / "run")
+
+
 def test_narrowing(tmp_path):
     result = run(scenario(), out=tmp_path, seeds=[7, 3], methods=["asynchronous-sgd"])
     assert [(row.method, row.seed) for row in result.directory.runs()] == [
@@ -120,11 +125,29 @@ def test_a_method_that_stalls_fails_alone(tmp_path):
     result = run(from_data(data, "small.toml"), out=tmp_path)
     [failure] = result.failures
     assert failure.method == "synchronous-sgd"
-    assert "waits for worker 2" in failure.text
+    assert "every step of synchronous needs worker 2" in failure.text
     assert [row.method for row in result.directory.runs() if not row.error] == [
         "rennala-sgd",
         "asynchronous-sgd",
     ]
+
+
+@pytest.mark.parametrize(
+    "slow",
+    [
+        {"fleet__compute": [1.0, 1.0, math.inf]},
+        {"network": {"kind": "star", "up": 0.0, "down": [0.0, 0.0, math.inf]}},
+    ],
+)
+def test_waiting_for_ever_while_others_compute_is_refused(tmp_path, slow):
+    data = small(**slow, methods=[{"id": "malenia-sgd", "batch_size": 2, "stepsize": 0.1}])
+    data["budget"] = {"steps": 3}
+    [failure] = run(from_data(data, "small.toml"), out=tmp_path / "steps").failures
+    assert "every step of malenia needs worker 2, whose work never finishes" in failure.text
+    data["budget"] = {"steps": 3, "seconds": 5}
+    result = run(from_data(data, "small.toml"), out=tmp_path / "seconds")
+    assert result.failures == ()
+    assert result.directory.runs()[0].steps == 0
 
 
 def test_all_workers_infinitely_slow(tmp_path):
