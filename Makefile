@@ -14,7 +14,8 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 demo: $(READY)
-	$(BIN)/straggler run demo --out demo --overwrite
+	rm -rf demo
+	$(BIN)/straggler run demo --out demo
 	$(BIN)/straggler plot demo
 
 test: check
