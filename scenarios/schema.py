@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, mo
 
 from scenarios.delay_section import Delay, DelaySection
 from scenarios.method_section import MethodSection, read_method, write_method
+from scenarios.problems.exact_specs import HardInstanceSpec, MDPSpec
 from scenarios.problems.specs import EnvironmentSpec, ProblemSpec, QuadraticSpec
 from scenarios.sections import Count, Finite, FinitePositive, Problems, Section, check_keys
 from simulator.errors import nearest
@@ -25,7 +26,12 @@ from simulator.errors import nearest
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 MAX_WORKERS = 1_000_000
 
-_SPECS = {"environment": EnvironmentSpec, "quadratic": QuadraticSpec}
+_SPECS: dict[str, Any] = {
+    "environment": EnvironmentSpec,
+    "quadratic": QuadraticSpec,
+    "mdp": MDPSpec,
+    "hard-instance": HardInstanceSpec,
+}
 _SET_ELSEWHERE = {"dtype": "precision", "evaluation_episodes": "evaluation.episodes"}
 
 
@@ -34,8 +40,8 @@ def _problem_fields(kind: str) -> dict[str, str]:
     names = {item.name: item.name for item in fields(_SPECS[kind])}
     for name in _SET_ELSEWHERE:
         names.pop(name, None)
-    if "kind" in names:  # which quadratic; in a file, kind says that it is one
-        names = {"quadratic": names.pop("kind"), **names}
+    if "kind" in names:  # which quadratic or MDP; in a file, kind says that it is one
+        names = {kind: names.pop("kind"), **names}
     return names
 
 
@@ -45,7 +51,7 @@ def read_problem(data: Any) -> ProblemSpec:
     Raises:
         ValueError: naming the key.
     """
-    if isinstance(data, EnvironmentSpec | QuadraticSpec):
+    if isinstance(data, ProblemSpec):
         return data
     if not isinstance(data, Mapping):
         raise ValueError("expected a table, as [problem]")
@@ -61,7 +67,8 @@ def read_problem(data: Any) -> ProblemSpec:
     check_keys(given, names)
     if kind == "environment" and "environment" not in given:
         raise ValueError("environment: missing; expected a Gymnasium id, as 'CartPole-v1'")
-    return _SPECS[kind](**{names[key]: value for key, value in given.items()})
+    spec: ProblemSpec = _SPECS[kind](**{names[key]: value for key, value in given.items()})
+    return spec
 
 
 def write_problem(spec: ProblemSpec) -> dict[str, Any]:
