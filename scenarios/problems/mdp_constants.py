@@ -11,10 +11,10 @@ are martingales: E U_N^2, E A_N^2, E M_N^2 are sums over the steps. Let D = v(s,
 of range at most sqrt(2) |v|, q its variance and mu3 its third moment. For softmax, a = D,
 b = D^2 - q and c = D^3 - 3 D q - mu3. Over all distributions on an interval of length R, of which
 the worst has two points, E D^2 <= R^2/4 = 1/2, |E D^3| <= R^3/(6 sqrt 3) = sqrt(2/27),
-E D^4 <= R^4/12 = 1/3 and so E D^6 <= R^2/3 = 2/3. With E[a b] = mu3 and Minkowski's inequality
-these give E A_N^2 and E M_N^2; besides, |A_N| <= U_N^2 + sum of q, so E|A_N| <= N. The derivatives of J
-are sum_t gamma^t E[r_t X_{t+1}], X in {U, A, M}, and as E X = 0, rewards may be shifted: with r
-half their range (in which 0 counts if there are terminal states, which pay it),
+E D^4 <= R^4/12 = 1/3, and E D^6 <= R^6/12 = 2/3. With E[a b] = mu3 and Minkowski's inequality
+these give E A_N^2 and E M_N^2; besides, |A_N| <= U_N^2 + sum of q, so E|A_N| <= N. The derivatives
+of J are sum_t gamma^t E[r_t X_{t+1}], X in {U, A, M}, and as E X = 0, rewards may be shifted: with
+r half their range (in which 0 counts if there are terminal states, which pay it),
 
     L_g <= r sum_t gamma^t E|A_{t+1}| <= r / (1 - gamma)^2,
     L_h <= r sum_t gamma^t E|M_{t+1}|, of the order r (1 - gamma)^-2.5,
