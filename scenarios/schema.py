@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
@@ -21,7 +22,7 @@ from scenarios.method_section import MethodSection, read_method, write_method
 from scenarios.problems.exact_specs import HardInstanceSpec, MDPSpec
 from scenarios.problems.specs import EnvironmentSpec, ProblemSpec, QuadraticSpec
 from scenarios.sections import Count, Finite, FinitePositive, Problems, Section, check_keys
-from simulator.errors import nearest
+from simulator.errors import ConfigurationError, nearest
 
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 MAX_WORKERS = 1_000_000
@@ -67,7 +68,11 @@ def read_problem(data: Any) -> ProblemSpec:
     check_keys(given, names)
     if kind == "environment" and "environment" not in given:
         raise ValueError("environment: missing; expected a Gymnasium id, as 'CartPole-v1'")
-    spec: ProblemSpec = _SPECS[kind](**{names[key]: value for key, value in given.items()})
+    try:
+        spec: ProblemSpec = _SPECS[kind](**{names[key]: value for key, value in given.items()})
+    except ConfigurationError as error:
+        # The specification's own kind has another name in a file.
+        raise ConfigurationError(re.sub("^kind(?= = )", kind, str(error))) from error
     return spec
 
 

@@ -201,8 +201,8 @@ def _check_size(spec: MDPSpec, distinct: int) -> None:
     states = spec.states or (spec.width or 1) * (spec.height or 1)
     entries = distinct * states**2 * (spec.actions or 4)
     if entries > MAX_ENTRIES:
+        field = "width" if spec.kind == "grid" else "states"
         raise ConfigurationError(
-            f"kind = {spec.kind!r}: {distinct} distinct MDP(s) of {states} states have {entries:,} "
-            f"transition probabilities: expected at most {MAX_ENTRIES:,}; fewer states or fewer "
-            "distinct workers"
+            f"{field} = {getattr(spec, field)}: {distinct} distinct MDP(s) of {states} states have "
+            f"{entries:,} transition probabilities: expected at most {MAX_ENTRIES:,}"
         )

@@ -163,17 +163,23 @@ class TabularProblem:
 
         In the precision of the block it is called in.
         """
-        mdps, share = jax.tree.map(jnp.asarray, (self.workers.mdps, self.workers.share))
+        return self._objective(point, horizon, self.workers.mdps, self.workers.share)
+
+    def _objective(self, point: Array, horizon: int | None, mdps: MDP, share: Any) -> Array:
+        mdps, share = jax.tree.map(jnp.asarray, (mdps, share))
         return average_objective(mdps, share, point, self.discount, horizon)
 
-    def _exact_at(self, point: Array) -> Exact:
-        whole = jax.value_and_grad(self.objective)(point)
-        return Exact(*whole, *jax.value_and_grad(self.objective)(point, self.horizon))
+    def _exact_at(self, point: Array, mdps: MDP, share: Array) -> Exact:
+        with_gradient = jax.value_and_grad(self._objective)
+        whole = with_gradient(point, None, mdps, share)
+        return Exact(*whole, *with_gradient(point, self.horizon, mdps, share))
 
     def exact(self, points: Any) -> Exact:
         """J, J_H and their gradients at ``points`` [E, dim]."""
         with precision("float64"):
-            rows = [self._exact_one(point) for point in np.asarray(points, np.float64)]
+            # Arguments, not constants, which would be part of what is compiled.
+            tables = jax.tree.map(jnp.asarray, (self.workers.mdps, self.workers.share))
+            rows = [self._exact_one(point, *tables) for point in np.asarray(points, np.float64)]
             return Exact(*(np.stack(column) for column in zip(*rows, strict=True)))
 
     def evaluate(self, points: Any, seed: int) -> dict[str, Float64]:

@@ -272,7 +272,11 @@ def test_what_is_wrong_with_a_specification(fields, text):
         ({"seed": [1, 2, 3]}, "seed has 3 entries for 2 workers"),
         ({"reward_perturbation": -0.1}, "reward_perturbation = -0.1: expected numbers >= 0"),
         ({"transition_perturbation": [0, 2]}, r"transition_perturbation = \(0, 2\): expected numb"),
-        ({"states": 100_000}, r"distinct MDP\(s\) of 100000 states"),
+        (
+            {"states": 100_000},
+            r"states = 100000: 1 distinct MDP\(s\) of 100000 states have 40,000,000,000",
+        ),
+        ({"kind": "grid", "width": 500, "height": 9}, "width = 500: 1 distinct"),
     ],
 )
 def test_what_is_wrong_with_per_worker_values(fields, text):

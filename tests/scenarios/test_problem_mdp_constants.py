@@ -17,7 +17,6 @@ from scenarios.problems.problem import ExactProblem
 from scenarios.problems.tabular import TabularProblem
 
 SPECS = {
-    "garnet": MDPSpec(states=3, actions=2, branching=2, horizon=12, discount=0.7),
     "varied": MDPSpec(
         states=3, actions=3, branching=2, horizon=12, discount=0.7, seed=[3, 4, 4],
         reward_perturbation=[1, 0, 0],
