@@ -11,7 +11,9 @@ unbiased, and it shows the next coordinate with probability p only. No method wh
 coordinate that it has not been shown finds all T in much less than T / p gradients.
 
 Known of F_T: F_T(0) - inf F_T = sqrt(2 pi e) (1/2 + (T-1) e) <= 12 T; the gradient is 152-Lipschitz
-and its coordinates are at most 23 in size; the oracle's variance is at most 23^2 (1-p)/p.
+and its coordinates are at most 23 in size, so the oracle's variance is at most 23^2 (1-p)/p. In
+fact it is at most e^3 (1-p)/p, attained: beyond prog_{1/4} only the next coordinate is not 0, and
+there, Psi and its derivatives being 0, it is Psi(|x_{i-1}|) Phi'(x_i) <= e sqrt(e) in size.
 
 The Lipschitz constants: with P_k and F_k the largest k-th derivatives of Psi and Phi, and each
 coordinate the inner one of one term and the outer one of another, a unit vector's second derivative
@@ -49,7 +51,7 @@ Array = jax.Array
 Float64 = NDArray[np.float64]
 
 GRADIENT_LIPSCHITZ = 152.0
-LARGEST_COORDINATE = 23.0
+LARGEST_HIDDEN = math.exp(1.5)
 HESSIAN_LIPSCHITZ = 2070.0
 
 _SQRT_E = math.sqrt(math.e)
@@ -172,7 +174,7 @@ class HardInstanceProblem:
         return Constants(
             gradient_lipschitz=self._spec.gradient_lipschitz,
             hessian_lipschitz=HESSIAN_LIPSCHITZ * self._height / self._spec.scale**3,
-            sigma=LARGEST_COORDINATE * floor * math.sqrt((1 - p) / p),
+            sigma=LARGEST_HIDDEN * floor * math.sqrt((1 - p) / p),
             initial_gap=self._height * (-_TOP / 2 - infimum(self._spec.dimension)),
         )
 

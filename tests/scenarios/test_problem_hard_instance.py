@@ -144,6 +144,7 @@ def test_the_oracle_is_unbiased_hides_what_is_next_and_varies_as_said(value_and_
     problem = HardInstanceProblem(HardInstanceSpec(T, p, 152.0, scale, "float64"), 2)
     oracle = problem.oracle
     x = where(300)
+    x[0] = 60.0 * np.eye(T)[0]  # the worst
     at = jax.jit(jax.vmap(oracle.gradient_at, in_axes=(0, None, None)))
     shown, hidden = (np.asarray(at(scale * x, 0, z / p).gradient) for z in (1.0, 0.0))
     gradient = scale * np.asarray(value_and_gradient(x)[1])
@@ -155,7 +156,7 @@ def test_the_oracle_is_unbiased_hides_what_is_next_and_varies_as_said(value_and_
     assert ((np.abs(shown) > 0) & beyond).sum(axis=1).max() == 1
     variance = p * np.sum((shown - gradient) ** 2, axis=1)
     variance += (1 - p) * np.sum((hidden - gradient) ** 2, axis=1)
-    assert 0 < variance.max() <= problem.constants.sigma**2
+    assert 0.99 * problem.constants.sigma**2 < variance.max() <= problem.constants.sigma**2
 
 
 def test_sampling_is_drawing_and_the_coin_is_fair():
