@@ -43,9 +43,7 @@ class Compiled(Execution):
 
     _oracle: JaxOracle
 
-    def __init__(
-        self, *args: Any, memory_bytes: int = DEFAULT_MEMORY_BYTES, **kwargs: Any
-    ) -> None:
+    def __init__(self, *args: Any, memory_bytes: int = DEFAULT_MEMORY_BYTES, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._memory_bytes = memory_bytes
         self._tracks = Tracks([Track.of(self._schedule)])
@@ -71,8 +69,7 @@ class Compiled(Execution):
     def _fitted(self, stop: int, wanted: set[int]) -> Lockstep:
         """Replica and plan in as many lanes as there is memory for."""
         lanes = most_lanes(self._x0.nbytes, self._memory_bytes)
-        _, lanes = fit(self._make, 1, lanes, stop, wanted, self._memory_bytes)
-        return self._make(1, lanes)
+        return fit(self._make, 1, lanes, stop, wanted, self._memory_bytes)
 
     def _advance_to(self, version: int) -> None:
         for _ in self._snapshots([version]):

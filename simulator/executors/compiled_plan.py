@@ -41,6 +41,7 @@ class Shape(NamedTuple):
         rows: gradients of a group, at most.
         is_fresh: every gradient is taken at the version its step starts from: no point waits.
         is_whole: every step is one group.
+        is_padded: some groups have fewer gradients.
         is_shared: all replicas follow one schedule.
     """
 
@@ -48,6 +49,7 @@ class Shape(NamedTuple):
     rows: int
     is_fresh: bool
     is_whole: bool
+    is_padded: bool
     is_shared: bool
 
     @property
@@ -79,7 +81,8 @@ class Track:
         """A schedule's."""
         rows, offsets = schedule.used_rows()
         names = ("step", "version", "worker", "k", "weight")
-        return cls(rows, *(getattr(schedule, name)[rows] for name in names), offsets)
+        columns = {name: getattr(schedule, name)[rows] for name in names}
+        return cls(rows=rows, offsets=offsets, **columns)
 
     @property
     def n_steps(self) -> int:
@@ -138,7 +141,12 @@ class Tracks:
         rows = self._best_rows(replicas, most)
         groups = 1 if self.is_fresh else self._best_groups(replicas, rows, max(1, most // rows))
         is_whole = int(self.counts.max(initial=1)) <= rows
-        return Shape(groups, rows, self.is_fresh, is_whole, len(self.tracks) == 1)
+        is_padded = any(self._is_padded(track, rows) for track in self.tracks)
+        return Shape(groups, rows, self.is_fresh, is_whole, is_padded, len(self.tracks) == 1)
+
+    def _is_padded(self, track: Track, rows: int) -> bool:
+        counts = track.counts(self.n_steps)
+        return bool(np.any((counts % rows != 0) | (counts == 0)))
 
     def _best_rows(self, replicas: int, most: int) -> int:
         counts, many = np.unique(np.maximum(self.counts, 1), return_counts=True)
@@ -155,7 +163,9 @@ class Tracks:
     def _best_groups(self, replicas: int, rows: int, most: int) -> int:
         groups = np.maximum(-(-self.counts // rows), 1)
         runs = np.diff(_block_starts(groups, self.newest, 0, _MOST_GROUPS, ()))
-        candidates = [1 << power for power in range(_MOST_GROUPS.bit_length()) if 1 << power <= most]
+        candidates = [
+            1 << power for power in range(_MOST_GROUPS.bit_length()) if 1 << power <= most
+        ]
         cost = [
             np.sum(-(-runs // size)) * (_OVERHEAD_LANES + replicas * rows * size)
             for size in candidates
@@ -366,26 +376,29 @@ class _Window(NamedTuple):
 def _share_slots(made: Int64, last_read: Int64) -> tuple[Int32, int]:
     """Slots for versions that are read, and how many there are.
 
+    A version takes the slot that has been free for longest, or a new one if none is free: it does
+    if more versions wait than ever before. So the r-th version that reuses a slot reuses that of
+    the r-th version read for the last time, and following these links back leads to a new one.
+
     Args:
         made: block that makes each version, ascending; -1 if it is there from the start.
         last_read: block that reads it last, or -1. It reads before it writes.
     """
     slots = np.full(len(made), -1, np.int32)
     read = np.flatnonzero(last_read >= 0)
-    dying = read[np.argsort(last_read[read], kind="stable")]
-    ends, going = last_read[dying].tolist(), dying.tolist()
-    assigned: dict[int, int] = {}
-    free: list[int] = []
-    n_slots = gone = 0
-    for version, block in zip(read.tolist(), made[read].tolist(), strict=True):
-        while ends[gone] <= block:
-            free.append(assigned.pop(going[gone]))
-            gone += 1
-        if not free:
-            free.append(n_slots)
-            n_slots += 1
-        assigned[version] = slots[version] = free.pop()
-    return slots, n_slots
+    if not len(read):
+        return slots, 0
+    ends = last_read[read]
+    dying = np.argsort(ends, kind="stable")
+    gone = np.searchsorted(ends[dying], made[read], side="right")
+    most = np.maximum.accumulate(np.arange(1, len(read) + 1) - gone)
+    is_new = np.diff(most, prepend=0) > 0
+    link = np.arange(len(read))
+    link[~is_new] = dying[: len(read) - int(is_new.sum())]
+    while not is_new[link].all():
+        link = link[link]
+    slots[read] = (np.cumsum(is_new) - 1)[link]
+    return slots, int(most[-1])
 
 
 def _filled(source: Int64) -> Int64:

@@ -14,8 +14,15 @@ from numpy.typing import NDArray
 from algorithms.update_rule import UpdateRule
 from simulator.errors import ConfigurationError
 from simulator.executors.common import fresh
-from simulator.executors.compiled_kernels import Carry, Outputs, Replicas, noise_bytes, program
-from simulator.executors.compiled_plan import Blocks, Columns, Shape, Tracks
+from simulator.executors.compiled_kernels import (
+    Carry,
+    Outputs,
+    Program,
+    Replicas,
+    noise_bytes,
+    program,
+)
+from simulator.executors.compiled_plan import Blocks, Columns, Tracks
 from simulator.executors.plan import round_up
 from simulator.oracle import JaxOracle
 
@@ -44,24 +51,16 @@ class Prepared(NamedTuple):
     """A program and what it is to run.
 
     Attributes:
-        shape, blocks: the plan.
+        blocks: the plan.
         points: slots to hold, one of them for points that nobody reads; 0 if none waits.
         capacity: blocks in a call, at most.
-        run: the program.
+        program: for these.
     """
 
-    shape: Shape
     blocks: Blocks
     points: int
     capacity: int
-    run: Any
-
-    @property
-    def bytes(self) -> int:
-        """What all its arrays take together."""
-        memory = self.run.memory_analysis()
-        arrays = memory.argument_size_in_bytes + memory.output_size_in_bytes
-        return int(arrays + memory.temp_size_in_bytes - memory.alias_size_in_bytes)
+    program: Program
 
 
 class Lockstep:
@@ -75,6 +74,7 @@ class Lockstep:
         most_lanes: gradients computed together, over all replicas.
         on_blocks: called with the schedule's rows of each track, or -1, [lanes]; and with lengths
             and values of their gradients, [lanes, R].
+        least_points: slots to hold at least, so as to share a program with others.
 
     Attributes:
         version: server steps taken.
@@ -89,6 +89,8 @@ class Lockstep:
         x0: jax.Array,
         most_lanes: int,
         on_blocks: OnBlocks,
+        *,
+        least_points: int = 0,
     ) -> None:
         self._tracks, self._oracle, self._rule = tracks, oracle, rule
         self._replicas, self._x0, self._on_blocks = replicas, x0, on_blocks
@@ -97,7 +99,9 @@ class Lockstep:
         self._state = fresh(init(x0, replicas.hyperparameters))
         self._points: jax.Array | None = None
         self._slots: list[NDArray[np.int32]] = []
+        self._least_points = least_points
         self._pace = 1.0  # blocks in half a second
+        self._prepared: tuple[Any, Prepared] | None = None
         self.version = 0
 
     @property
@@ -106,14 +110,26 @@ class Lockstep:
         return np.array(self._state.params)
 
     @property
+    def n_replicas(self) -> int:
+        """Replicas side by side."""
+        return len(self._x0)
+
+    @property
     def lanes(self) -> int:
         """Gradients of each replica that are computed together."""
         return self._shape.lanes
 
     def prepare(self, stop: int, wanted: Iterable[int]) -> Prepared:
         """Plan and compile the way to version ``stop``, stopping by at ``wanted``."""
+        what = (self.version, stop, frozenset(wanted))
+        if self._prepared is None or self._prepared[0] != what:
+            self._prepared = (what, self._prepare(stop, wanted))
+        return self._prepared[1]
+
+    def _prepare(self, stop: int, wanted: Iterable[int]) -> Prepared:
         blocks = Blocks(self._tracks, self._shape, self.version, stop, wanted)
-        points = 0 if self._shape.is_fresh else round_up(blocks.n_slots + 1)
+        needed = 0 if self._shape.is_fresh else round_up(blocks.n_slots + 1)
+        points = max(needed, self._least_points)
         capacity = self._capacity(blocks.n_blocks)
         arguments = (
             self._empty_carry(points, jax.ShapeDtypeStruct),
@@ -121,8 +137,8 @@ class Lockstep:
             jax.ShapeDtypeStruct((), jnp.uint32),
             self._replicas,
         )
-        run = program(self._oracle, self._rule, self._shape, self._strip(capacity), arguments)
-        return Prepared(self._shape, blocks, points, capacity, run)
+        made = program(self._oracle, self._rule, self._shape, self._strip(capacity), arguments)
+        return Prepared(blocks, points, capacity, made)
 
     def _capacity(self, n_blocks: int) -> int:
         """Blocks in a call: a power of two, so that calls have few shapes."""
@@ -219,7 +235,7 @@ class Lockstep:
         )
         started = time.perf_counter()
         arguments = jax.tree.map(jnp.asarray, (columns, np.uint32(count)))
-        carry, outputs = prepared.run(carry, *arguments, self._replicas)
+        carry, outputs = prepared.program.run(carry, *arguments, self._replicas)
         many = count * self._shape.lanes
         lengths, values = (
             np.asarray(leaf).reshape(-1, len(self._x0))[:many] for leaf in outputs[1:]
@@ -237,8 +253,8 @@ def fit(
     stop: int,
     wanted: Iterable[int],
     memory_bytes: int,
-) -> tuple[int, int]:
-    """How many replicas to run side by side, and in how many lanes, in so much memory.
+) -> Lockstep:
+    """As many replicas side by side, in as many lanes, as there is memory for.
 
     Args:
         make: (replicas, most_lanes) -> what would run.
@@ -251,19 +267,17 @@ def fit(
     """
     while True:
         lockstep = make(replicas, most_lanes)
-        prepared = lockstep.prepare(stop, wanted)
-        needed = prepared.bytes
-        if needed <= memory_bytes:
-            return replicas, most_lanes
-        temporary = prepared.run.memory_analysis().temp_size_in_bytes
-        if lockstep.lanes > 1 and (replicas == 1 or 2 * temporary > needed):
+        needs = lockstep.prepare(stop, wanted).program
+        if needs.bytes <= memory_bytes:
+            return lockstep
+        if lockstep.lanes > 1 and (replicas == 1 or 2 * needs.temporary_bytes > needs.bytes):
             most_lanes = replicas * lockstep.lanes // 2
         elif replicas > 1:
-            replicas = max(1, min(replicas - 1, replicas * memory_bytes // needed))
+            replicas = max(1, min(replicas - 1, replicas * memory_bytes // needs.bytes))
         else:
             raise ConfigurationError(
-                f"memory_bytes = {memory_bytes}: expected at least {needed} (bytes), which one "
-                "replica of this method needs"
+                f"memory_bytes = {memory_bytes}: expected at least {needs.bytes} (bytes), which "
+                "one replica of this method needs"
             )
 
 
