@@ -111,8 +111,9 @@ class Grid:
 
             lockstep = fit(make, count, self._most_lanes(), stop, wanted, self._memory_bytes)
             count = lockstep.n_replicas
+            points = lockstep.prepare(stop, wanted).points
             yield from self._follow(lockstep, members[:count], versions, stop, wanted)
-            points, first = lockstep.prepare(stop, wanted).points, first + count
+            first += count
 
     def _follow(
         self,
