@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis import statistics, style
-from analysis.selection import worth_drawing
+from analysis.selection import MOST_LINES, worth_drawing
 from analysis.statistics import Band
 from simulator.errors import ConfigurationError, nearest
 from simulator.records import Curve, Metric, RunDirectory
@@ -161,7 +161,8 @@ def lines_of(
         if group:
             grid, band = statistics.band_over(group, metric, position)
             note = "" if np.isfinite(band.median[-1]) else " (diverged)"
-            lines.append(Line(index, method.label + note, grid, band))
+            place = index if len(run.methods) <= MOST_LINES else len(lines)
+            lines.append(Line(place, method.label + note, grid, band))
     return lines
 
 
