@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scenario_data import small
 
-from scenarios.api import from_data, run
+from scenarios.api import Reporter, from_data, run
 from scenarios.batch import batches
 from scenarios.problems.registry import build_problem
 from scenarios.schedule_cache import ScheduleCache
@@ -157,3 +157,41 @@ def test_the_cache_forgets_what_was_asked_for_longest_ago():
     assert made == ["", "a", "b", "c"]
     cache.get("b", lambda: schedule("b"))
     assert made == ["", "a", "b", "c", "b"]
+
+
+class Noting(Reporter):
+    def __init__(self):
+        self.notes = []
+
+    def note(self, text):
+        self.notes.append(text)
+
+
+CARTPOLE = {"kind": "environment", "horizon": 10, "hidden": [4]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"problem": {**CARTPOLE, "environment": "CartPole-v1"}}, "stepped by Python: trained by"),
+        (
+            {
+                "problem": {**CARTPOLE, "environment": "phys2d/CartPole-v1"},
+                "fleet__timing": "environment-step",
+            },
+            "times depend on the trajectories",
+        ),
+        ({}, None),
+    ],
+)
+def test_what_can_not_be_compiled_is_batched_and_says_so(tmp_path, changes, text):
+    reporter = Noting()
+    evaluation = {"points": 2, "episodes": 2}
+    made = scenario(evaluation=evaluation, methods=GRID[1:], **changes)
+    result = run(made, out=tmp_path, reporter=reporter)
+    assert result.failures == ()
+    if text is None:
+        assert reporter.notes == []
+    else:
+        [note] = reporter.notes
+        assert text in note
