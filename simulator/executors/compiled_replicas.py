@@ -24,7 +24,7 @@ from simulator.executors.compiled_kernels import (
 )
 from simulator.executors.compiled_plan import Blocks, Columns, Tracks
 from simulator.executors.plan import round_up
-from simulator.oracle import JaxOracle
+from simulator.oracle import DrawingOracle, JaxOracle
 
 DEFAULT_MEMORY_BYTES = 1 << 30
 
@@ -54,12 +54,15 @@ class Prepared(NamedTuple):
         blocks: the plan.
         points: slots to hold, one of them for points that nobody reads; 0 if none waits.
         capacity: blocks in a call, at most.
+        grain: a call runs a multiple of so many blocks, but for the last. Floating-point draws
+            depend, in their last bit, on where in its strip a block is; so this is a strip.
         program: for these.
     """
 
     blocks: Blocks
     points: int
     capacity: int
+    grain: int
     program: Program
 
 
@@ -137,8 +140,10 @@ class Lockstep:
             jax.ShapeDtypeStruct((), jnp.uint32),
             self._replicas,
         )
-        made = program(self._oracle, self._rule, self._shape, self._strip(capacity), arguments)
-        return Prepared(blocks, points, capacity, made)
+        strip = self._strip(capacity)
+        made = program(self._oracle, self._rule, self._shape, strip, arguments)
+        grain = strip if isinstance(self._oracle, DrawingOracle) else 1
+        return Prepared(blocks, points, capacity, grain, made)
 
     def _capacity(self, n_blocks: int) -> int:
         """Blocks in a call: a power of two, so that calls have few shapes."""
@@ -192,7 +197,8 @@ class Lockstep:
         prepared = self.prepare(stop, wanted)
         blocks, carry, done = prepared.blocks, self._start(prepared), 0
         while done < blocks.n_blocks:
-            count = min(prepared.capacity, max(1, int(self._pace)), blocks.n_blocks - done)
+            grains = max(1, int(self._pace) // prepared.grain)
+            count = min(prepared.capacity, grains * prepared.grain, blocks.n_blocks - done)
             carry, outputs = self._call(prepared, carry, done, count)
             self._state, self._points = carry.state, carry.points
             versions = blocks.versions[done : done + count].tolist()
