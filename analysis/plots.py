@@ -155,7 +155,7 @@ def lines_of(
     run: RunDirectory, curves: Sequence[Curve], metric: Metric, position: str
 ) -> list[Line]:
     """One line per method that has a curve, in the run's order; it says if its median diverged."""
-    lines = []
+    lines: list[Line] = []
     for index, method in enumerate(run.methods):
         group = [curve for curve in curves if curve.method == method.id]
         if group:

@@ -18,7 +18,7 @@ from tests.benchmarks.work import EXECUTORS, METHODS, PROBLEMS, doing, heap_loop
 
 OUT = Path("benchmarks-output")
 TABLE = ("quadratic", "tabular size", "CartPole")
-ROUNDS = 3
+ROUNDS = 2
 
 
 def measured(problem: str, method: str) -> dict[str, list[float]]:

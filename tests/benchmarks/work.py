@@ -63,7 +63,7 @@ class Work:
 
 PROBLEMS = {
     "quadratic": Work(QuadraticSpec("tridiagonal", 100, noise=0.01), 100, 20_000, 64, 0.01),
-    "tabular size": Work(QuadraticSpec("tridiagonal", 40, noise=0.01), 10, 20_000, 64, 0.01),
+    "tabular size": Work(QuadraticSpec("tridiagonal", 40, noise=0.01), 10, 10_000, 64, 0.01),
     "CartPole": Work(
         EnvironmentSpec(
             environment="phys2d/CartPole-v1",
@@ -72,7 +72,7 @@ PROBLEMS = {
             environment_parameters=NEVER_ENDS,
         ),
         10,
-        1_920,
+        640,
         64,
         1e-6,
     ),
