@@ -20,6 +20,7 @@ from scenarios.problems.problem import GRADIENT_NORM, LOSS_GAP, Metric
 from scenarios.problems.specs import QuadraticSpec
 from simulator.errors import ConfigurationError
 from simulator.oracle import Oracle, Sample
+from simulator.threefry import normal
 
 Array = jax.Array
 Float64 = NDArray[np.float64]
@@ -173,11 +174,21 @@ class QuadraticOracle:
 
     def sample(self, point: Array, worker: Array, key: Array) -> Sample:
         """A_i x - b_i + noise * N(0, I); value is f_i(x), without noise."""
+        return self.gradient_at(point, worker, self.draw(worker, key))
+
+    def draw(self, worker: Array, key: Array) -> Array:
+        """noise * N(0, I), [dim]; [0] if there is none."""
+        del worker
+        dtype = self.start.dtype
+        draws = normal(key, self.dim if self.noise else 0, dtype)
+        return jnp.asarray(self.noise, dtype) * draws
+
+    def gradient_at(self, point: Array, worker: Array, noise: Array) -> Sample:
+        """The same, with noise already drawn."""
         gradient, vector = self.quadratic.gradient(point, worker)
         value = point @ (gradient - vector) / 2
         if self.noise:
-            scale = jnp.asarray(self.noise, point.dtype)
-            gradient = gradient + scale * jax.random.normal(key, point.shape, point.dtype)
+            gradient = gradient + noise
         return Sample(gradient, jnp.ones((), jnp.int32), value)
 
 
