@@ -6,7 +6,7 @@
 - **chain**: states 0 .. S-1; the last action leads one state on, every other one back (from state 0
   nowhere); ``slip`` is the probability of the opposite direction. Entering the last state pays 1
   and ends the episode. From afar the gradient vanishes: random walks hardly ever get there
-  (Agarwal, Kakade, Lee & Mahajan 2021, JMLR 22(98), figure 2).
+  (Agarwal, Kakade, Lee & Mahajan 2021, JMLR 22(98)).
 - **grid**: cells row by row; actions up, right, down, left, of which a wall makes staying; with
   probability ``slip`` the direction is drawn uniformly. From one corner to the opposite one, which
   pays 1 and ends the episode.

@@ -20,7 +20,7 @@ r half their range (in which 0 counts if there are terminal states, which pay it
     L_h <= r sum_t gamma^t E|M_{t+1}|, of the order r (1 - gamma)^-2.5,
 
 for J and J_H. (A symmetric trilinear form is largest at one v thrice: Banach 1938. Yuan, Gower &
-Lazaric 2022, lemmas 4.4 and 4.8, have (2 - 1/A) r / (1 - gamma)^2 for L_g.) The estimator is
+Lazaric 2022 (arXiv 2107.11433) have (2 - 1/A) r / (1 - gamma)^2 for L_g.) The estimator is
 sum_h gamma^h r_h S_h, S_h the sum of h + 1 scores, also a martingale, and a score u has
 E|u|^2 = 1 - |pi|^2 <= 1 - 1/A. So, with R = max |r|,
 

@@ -80,7 +80,7 @@ def optimal_objective(mdp: MDP, discount: float) -> float:
     """max J over all policies, by policy iteration: exact but for rounding.
 
     Softmax policies come as near to it as one likes. Source: Howard (1960); Puterman (1994),
-    theorem 6.4.2.
+    section 6.4.
     """
     states = len(mdp.initial)
     rewards = np.einsum("sat,sat->sa", mdp.transition, mdp.reward)

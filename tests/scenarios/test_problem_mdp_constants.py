@@ -80,7 +80,7 @@ def test_bounds_are_no_larger_than_published_ones():
         gradient, hessian = mdp_constants.smoothness_per_reward(discount)
         assert gradient <= 1 / (1 - discount) ** 2 * (1 + 1e-8)
         assert hessian <= 2 / (1 - discount) ** 3
-        # Yuan, Gower & Lazaric (2022), lemma 4.2.
+        # Yuan, Gower & Lazaric (2022), for GPOMDP.
         sigma = mdp_constants.deviation_per_reward(discount, 1000, 4)
         assert sigma <= np.sqrt(0.75 / (1 - discount) ** 3)
 
