@@ -92,7 +92,7 @@ def draw(table: list[dict[str, Any]], path: Path) -> None:
             panel.set_yticks(range(len(mine)), [r["executor"].split(",")[0] for r in mine])
             panel.set_ylim(len(mine) - 0.5, -0.5)
             panel.set_xscale("log")
-            panel.set_xlim(1e3, 3e7)
+            panel.set_xlim(1e3, 1e9)
             panel.set_title(f"{problem}, {method}", fontsize=9)
             panel.tick_params(labelsize=7)
             panel.grid(axis="y", linewidth=0.3)
