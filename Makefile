@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test check bench clean
+.PHONY: setup demo picture test check bench clean
 
 setup: $(READY)
 
@@ -16,7 +16,10 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	rm -rf demo
 	$(BIN)/straggler run demo --out demo
-	$(BIN)/straggler plot demo
+	$(BIN)/straggler plot demo --size page
+
+picture: demo
+	cp demo/plots/return-overview.png notebooks/images/demo.png
 
 test: check
 	$(BIN)/python -m pytest -n 2

@@ -137,12 +137,13 @@ class EmpiricalModel(_FromFile):
 class TraceModel(_FromFile):
     """The profile times measured values, replayed in order and cycled.
 
-    ``workers``: which of the file's workers the fleet's are; default: exactly those of the fleet.
+    ``workers``: which of the file's workers the fleet's are, or ``"all"``: the file's in order,
+    whatever their numbers. Default: exactly those of the fleet, from 0.
     """
 
     kind: Literal["trace"] = "trace"
     path: str
-    workers: tuple[Annotated[int, Field(ge=0)], ...] | None = None
+    workers: tuple[Annotated[int, Field(ge=0)], ...] | Literal["all"] | None = None
 
 
 def _by_name(value: Any) -> Any:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.coordinator import Coordinator
 from algorithms.hyperparameters import make_hyperparameters
 from scenarios.compose import Composer, budget
 from scenarios.judging import evaluation_times
@@ -18,11 +16,9 @@ from scenarios.problems.problem import Problem
 from scenarios.schema import Scenario
 from simulator.delays import Delays
 from simulator.engine import simulate
-from simulator.errors import SimulationStalled
 from simulator.executors import executor
 from simulator.executors.common import Execution
 from simulator.live import LiveRun, run_live
-from simulator.network import Star
 from simulator.randomness import Purpose
 from simulator.schedule import Schedule
 from simulator.verify import verify_schedule
@@ -48,9 +44,6 @@ class Workshop:
         self._composer = composer
         self._budget = budget(scenario)
         self._compute, self._network = composer.compute(), composer.network()
-        self._soonest = self._compute.bounds_seconds()[0]
-        if isinstance(self._network, Star):
-            self._soonest = self._soonest + self._network.down.bounds_seconds()[0]
         links = vars(self._network).values()
         self._is_random = self._compute.is_random or any(link.is_random for link in links)
         self._schedules: dict[str, Schedule] = {}
@@ -65,7 +58,7 @@ class Workshop:
         if method.name in self._schedules:
             return self._schedules[method.name]
         schedule = simulate(
-            self._coordinator(method),
+            self._composer.coordinator(method),
             self._compute,
             self._network,
             self._budget,
@@ -90,7 +83,7 @@ class Workshop:
             SimulationStalled: the budget can never be reached.
         """
         done = run_live(
-            self._coordinator(method),
+            self._composer.coordinator(method),
             self._compute,
             self._network,
             self._budget,
@@ -104,21 +97,6 @@ class Workshop:
             times = _LengthTimes(self._compute, done)
             verify_schedule(done.schedule, times, self._network, seed)
         return done
-
-    def _coordinator(self, method: MethodSection) -> Coordinator:
-        """A fresh coordinator, unless it would wait for ever while others compute for ever.
-
-        Raises:
-            SimulationStalled: without a limit in seconds, such a run has no end.
-        """
-        coordinator = self._composer.coordinator(method)
-        never = [i for i in coordinator.awaited() if math.isinf(self._soonest[i])]
-        if never and self._budget.seconds is None:
-            raise SimulationStalled(
-                f"at 0 s, after 0 server steps: every step of {method.coordinator} needs worker "
-                f"{never[0]}, whose work never finishes; give budget.seconds to see it wait"
-            )
-        return coordinator
 
     def _known_times(self) -> list[float] | None:
         """When points will be judged, if the end of the run does not depend on what happens."""

@@ -45,9 +45,7 @@ class Clock(Environment):
         super().__init__()
         self._dropped = 0
 
-    def set(
-        self, alarm: Alarm, delay: float, rank: Any, callbacks: list[Callback]
-    ) -> None:
+    def set(self, alarm: Alarm, delay: float, rank: Any, callbacks: list[Callback]) -> None:
         """Call each of ``callbacks`` with the alarm in ``delay`` seconds, by ``rank`` then.
 
         SimPy's ``schedule``, written out here because it is called for every computation. The

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from simpy.core import StopSimulation
@@ -137,6 +137,8 @@ class Engine:
         self._used = 0
         self._is_spent = False
         self._uploads = 0
+        self._stuck: set[int] = set()  # workers whose present work never ends
+        self._stalled = ""
         self._standstill = 0
         self._standstill_since = -1.0
 
@@ -151,7 +153,9 @@ class Engine:
         return self._finish()
 
     def _finish(self) -> Schedule:
-        stalled = self._stall_text() if self.clock.is_empty and not self._is_spent else ""
+        stalled = "" if self._is_spent else self._stalled
+        if not stalled and self.clock.is_empty and not self._is_spent:
+            stalled = self._stall_text(self._stuck or range(len(self.workers)))
         if stalled and self._horizon is None:
             raise SimulationStalled(stalled)
         end_seconds = float(self.clock.now)
@@ -184,6 +188,8 @@ class Engine:
             self._start(worker, now)
         elif delay < _INFINITY:
             self.clock.set(worker.alarm, delay, len(self.workers) + worker.index, self._on_received)
+        else:
+            self._stuck.add(worker.index)
 
     def _received(self, alarm: Alarm) -> None:
         self._start(alarm.owner, self.clock.now)
@@ -199,6 +205,8 @@ class Engine:
             self._stand_still(worker, now)
         if seconds < _INFINITY:
             self.clock.set(worker.alarm, seconds, index, self._on_finished)
+        else:
+            self._stuck.add(worker.index)
 
     def _finished(self, alarm: Alarm) -> None:
         """A computation is done: the server hears of it, or the assignment goes on."""
@@ -224,6 +232,8 @@ class Engine:
             self._delivered(worker.alarm)
         elif delay < _INFINITY:
             self.clock.set(worker.alarm, delay, worker.index, self._on_delivered)
+        else:
+            self._stuck.add(worker.index)
 
     def _delivered(self, alarm: Alarm) -> None:
         worker: Worker = alarm.owner
@@ -238,6 +248,8 @@ class Engine:
             _new_tuple(Arrival, (worker.index, worker.version, self.steps))
         )
         self._uploads += self._uploads_per_arrival
+        if self._stuck:
+            self._look_for_stall()
         if not use:
             self.ledger.discard(rows)
         else:
@@ -245,9 +257,7 @@ class Engine:
             if weight != 1.0:
                 self.ledger.weigh(rows, weight)
         if step and self._is_gathered and not cancel_others and not self._waiting:
-            self._step(
-                now, now
-            )  # the common case of asynchronous methods, without the detours below
+            self._step(now, now)  # the common case of asynchronous methods, without detours
             then = _SEND
         elif then is _WAIT:
             self._waiting.append(worker)
@@ -292,6 +302,7 @@ class Engine:
             worker.row = -1
             worker.renew_alarm(self.clock)
         self._waiting = list(self.workers)
+        self._stuck.clear()
 
     def _seconds_to_gather(self, now: float) -> float:
         """Seconds from the last gradient to the step: the slowest upload, or a collective."""
@@ -307,6 +318,8 @@ class Engine:
             worker.uploads += 1
             self.ledger.message(worker.index, Direction.UP, now, now + delay)
             longest = max(longest, delay)
+            if delay == _INFINITY:
+                self._stuck.add(worker.index)
         return longest
 
     def _contributors(self) -> list[Worker]:
@@ -344,15 +357,21 @@ class Engine:
                 f"{worker.index}). Computation needs seconds > 0."
             )
 
-    def _stall_text(self) -> str:
-        waiting = set(map(_index, self._waiting))
-        awaited = self.coordinator.awaited() or range(len(self.workers))
-        never = [i for i in awaited if i not in waiting] or list(awaited)
+    def _look_for_stall(self) -> None:
+        """Others may work on for ever, but no step completes without the awaited workers."""
+        never = self._stuck.intersection(self.coordinator.awaited())
+        if never and not self._stalled:
+            self._stalled = self._stall_text(never)
+            if self._horizon is None:
+                raise SimulationStalled(self._stalled)
+
+    def _stall_text(self, workers: Iterable[int]) -> str:
+        never = sorted(workers)
         shown = ", ".join(str(i) for i in never[:10]) + (", ..." if len(never) > 10 else "")
         noun = "worker" if len(never) == 1 else "workers"
         return (
-            f"at {self.clock.now:g} s, after {self.steps} server steps: nothing more can happen; "
-            f"it waits for {noun} {shown}, whose work never finishes"
+            f"at {self.clock.now:g} s, after {self.steps} server steps: no further step can "
+            f"complete; it waits for {noun} {shown}, whose work never finishes"
         )
 
 

@@ -2,7 +2,8 @@
 
 Two sources, both counter-based. Delays use NumPy's Philox: the stream of (seed, purpose, worker)
 is a Philox key and k is the position in it, so any block of k can be made directly. Gradients use
-JAX's threefry: ``fold_in`` of seed, purpose, worker and k.
+JAX's threefry: ``fold_in`` of seed, purpose, worker and k; host environments, which are stepped
+in NumPy, draw resets and action noise from Philox generators with the same four as their key.
 """
 
 from __future__ import annotations

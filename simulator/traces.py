@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -81,7 +81,7 @@ def read_trace(
     n_workers: int,
     scale: ArrayLike | None = None,
     column: str | None = None,
-    workers: Sequence[int] | None = None,
+    workers: Sequence[int] | Literal["all"] | None = None,
 ) -> Trace:
     """Read a CSV or Parquet file of worker, step, seconds: one row per computation, in any order.
 
@@ -93,8 +93,9 @@ def read_trace(
         n_workers: of the fleet.
         scale: factor per worker, [n_workers], default 1.
         column: of the seconds; default ``seconds``, or the one that ends in ``seconds``.
-        workers: which of the file's workers the fleet's are, [n_workers]; may repeat. Default: the
-            file must have exactly 0 .. n_workers - 1.
+        workers: which of the file's workers the fleet's are, [n_workers]; may repeat; ``"all"``
+            takes them in order, whatever their numbers. Default: the file must have exactly
+            0 .. n_workers - 1.
 
     Raises:
         ConfigurationError: missing or unreadable file, a missing or ambiguous column, a number
@@ -138,10 +139,16 @@ def _check_unique(table: DelayFile, worker: NDArray[np.int64], step: NDArray[np.
 
 
 def _chosen_workers(
-    table: DelayFile, worker: NDArray[np.int64], n_workers: int, workers: Sequence[int] | None
+    table: DelayFile,
+    worker: NDArray[np.int64],
+    n_workers: int,
+    workers: Sequence[int] | Literal["all"] | None,
 ) -> list[int]:
     present = set(worker.tolist())
-    chosen = list(range(n_workers)) if workers is None else list(workers)
+    if workers == "all":
+        chosen = sorted(present)
+    else:
+        chosen = list(range(n_workers)) if workers is None else [int(i) for i in workers]
     if len(chosen) != n_workers:
         raise ConfigurationError(
             f"workers: {len(chosen)} of the file's for {n_workers} workers of the fleet; expected "
@@ -150,6 +157,8 @@ def _chosen_workers(
     missing = sorted(set(chosen) - present)
     if missing:
         hint = " (workers are numbered from 0)" if workers is None and 0 in missing else ""
+        if workers is None and len(present) == n_workers:
+            hint += "; workers = 'all' replays the file's in order, whatever their numbers"
         raise ConfigurationError(
             f"{table.path}: no rows for worker {_some(missing)}, which the fleet of {n_workers} "
             f"needs; the file has worker {_some(sorted(present))}{hint}"

@@ -25,6 +25,7 @@ from simulator.errors import ConfigurationError, SimulationStalled
 from simulator.network import AllReduce, NoNetwork, Star
 from simulator.random_delays import RandomDelays
 from simulator.schedule import Schedule, Status
+from simulator.traces import Trace
 
 PARAMETERS = {
     "asynchronous": [{}],
@@ -268,6 +269,53 @@ def test_stalled_before_the_horizon_keeps_what_there_is() -> None:
     assert schedule.end_seconds == 9.0
     fine = simulate(Asynchronous(3), compute, NoNetwork(), Budget(seconds=9.0), 0, verify=True)
     assert fine.stalled == ""
+
+
+def last_worker_stops(after: int) -> Trace:
+    """Three workers of a second a computation; the last one never finishes the one at ``after``."""
+    return Trace([[1.0], [1.0], [1.0] * after + [math.inf]])
+
+
+@pytest.mark.parametrize("stale", ["cancel", "discard"])
+def test_others_that_compute_for_ever_do_not_hide_a_stall(stale) -> None:
+    """Malenia waits for the last worker; the others would add gradients to its step without end."""
+    with pytest.raises(SimulationStalled, match=r"no further step .* worker 2, whose work"):
+        simulate(
+            Malenia(3, batch_size=3, stale=stale),
+            last_worker_stops(4),
+            NoNetwork(),
+            Budget(steps=9),
+            0,
+        )
+    schedule = simulate(
+        Malenia(3, batch_size=3, stale=stale),
+        last_worker_stops(4),
+        NoNetwork(),
+        Budget(seconds=9.0),
+        0,
+        verify=True,
+    )
+    assert "worker 2" in schedule.stalled
+    assert 1 <= schedule.n_steps <= 4
+
+
+def test_a_stuck_worker_nobody_waits_for_is_no_stall() -> None:
+    schedule = simulate(
+        Rennala(3, batch_size=3, stale="discard"),
+        last_worker_stops(1),
+        NoNetwork(),
+        Budget(steps=9),
+        0,
+        verify=True,
+    )
+    assert schedule.n_steps == 9
+    assert schedule.stalled == ""
+
+
+def test_a_sum_that_never_arrives_names_its_worker() -> None:
+    network = Star(Constant([0.0] * 3), Constant([0.0, math.inf, 0.0]))
+    with pytest.raises(SimulationStalled, match=r"worker 1, whose work"):
+        simulate(Rennala(3, batch_size=3), Constant([1.0] * 3), network, Budget(steps=9), 0)
 
 
 def test_all_workers_infinitely_slow() -> None:

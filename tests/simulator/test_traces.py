@@ -94,7 +94,10 @@ REFUSED = [
     ({"worker": [0.5, 0, 0, 1, 0]}, r"(line 2|row 1), column 'worker' = 0.5: expected an integer"),
     ({"step": [-1, 0, 1, 2, 3]}, r"(line 2|row 1), column 'step' = -1: expected an integer >= 0"),
     ({"step": [0, 2, 2, 1, 1]}, r"worker 0, step 2 is there twice, first in (line 3|row 2)"),
-    ({"worker": [2, 0, 0, 2, 0]}, r"no rows for worker 1, .*fleet of 2 .*has worker 0, 2$"),
+    (
+        {"worker": [2, 0, 0, 2, 0]},
+        r"no rows for worker 1, .*fleet of 2 .*has worker 0, 2; workers = 'all'",
+    ),
     ({"worker": [1, 2, 2, 1, 2]}, r"no rows for worker 0, .*has worker 1, 2 \(workers are number"),
     ({"worker": [1, 0, 0, 3, 2]}, r"worker 2, 3 too, .*set the fleet's workers to 4, or list"),
 ]
@@ -129,6 +132,18 @@ def test_missing_columns_are_refused(write, columns, column, message):
 
     with pytest.raises(ConfigurationError, match=message):
         read_trace(path, 1, column=column)
+
+
+def test_all_workers_of_a_file_in_order_whatever_their_numbers(write):
+    columns = {"worker": [6, 2, 6], "step": [0, 0, 1], "seconds": [3.0, 1.0, 4.0]}
+    path = write(columns)
+    ks = np.array([0, 0, 1], np.int32)
+
+    trace = read_trace(path, 2, workers="all")
+    got = trace.seconds(0, Purpose.COMPUTE, np.array([0, 1, 1], np.int32), ks)
+    assert got.tolist() == [1.0, 3.0, 4.0]
+    with pytest.raises(ConfigurationError, match="workers: 2 of the file's for 3 workers"):
+        read_trace(path, 3, workers="all")
 
 
 def test_workers_chosen_must_exist_and_be_as_many_as_the_fleet(write):
