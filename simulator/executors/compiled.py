@@ -43,9 +43,7 @@ class Compiled(Execution):
 
     _oracle: JaxOracle
 
-    def __init__(
-        self, *args: Any, memory_bytes: int = DEFAULT_MEMORY_BYTES, **kwargs: Any
-    ) -> None:
+    def __init__(self, *args: Any, memory_bytes: int = DEFAULT_MEMORY_BYTES, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._memory_bytes = memory_bytes
         self._tracks = Tracks([Track.of(self._schedule)])

@@ -15,7 +15,6 @@ contiguous over replicas, and is written in place where they share a schedule.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -152,7 +151,8 @@ def _no_outputs(oracle: JaxOracle, shape: Shape, blocks: int, params: Array) -> 
 
 def _at(tree: Any, index: Array) -> Any:
     """An entry of every leaf. Indices are unsigned: JAX checks others for being negative."""
-    return jax.tree.map(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, index, keepdims=False), tree)
+    entry = partial(jax.lax.dynamic_index_in_dim, index=index, keepdims=False)
+    return jax.tree.map(entry, tree)
 
 
 def _put(array: Array, entry: Array, index: Array) -> Array:
@@ -227,7 +227,7 @@ def _take_steps(
         return Carry(state, None if carry.total is None else total, points)
 
     if shape.groups == 1:
-        return take(np.uint32(0), carry)
+        return take(jnp.uint32(0), carry)
     return jax.lax.fori_loop(np.uint32(0), here.n_groups, take, carry)
 
 
@@ -240,13 +240,10 @@ def _put_point(points: Array, point: Array, slot: Array, shape: Shape) -> Array:
 
 
 @per_problem
-def programs(oracle: JaxOracle, rule: UpdateRule) -> dict[Any, Program]:
+def programs(oracle: JaxOracle, rule: UpdateRule) -> dict[Any, Any]:
     """The programs made so far for a problem and a rule, by shape."""
     del oracle, rule
     return {}
-
-
-Program = Callable[..., tuple[Carry, Outputs]]
 
 
 def program(
@@ -260,7 +257,7 @@ def program(
     known = programs(oracle, rule)
     leaves, tree = jax.tree.flatten(arguments)
     avals = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
-    key = (shape, strip, tree, avals, bool(jax.config.jax_enable_x64))
+    key = (shape, strip, tree, avals, bool(jax.config.read("jax_enable_x64")))
     if key not in known:
         run = jax.jit(partial(run_blocks, oracle, rule, shape, strip), donate_argnums=0)
         known[key] = run.lower(*arguments).compile()

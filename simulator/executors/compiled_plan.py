@@ -78,8 +78,15 @@ class Track:
     def of(cls, schedule: Schedule) -> Track:
         """A schedule's."""
         rows, offsets = schedule.used_rows()
-        names = ("step", "version", "worker", "k", "weight")
-        return cls(rows, *(getattr(schedule, name)[rows] for name in names), offsets)
+        return cls(
+            rows,
+            schedule.step[rows],
+            schedule.version[rows],
+            schedule.worker[rows],
+            schedule.k[rows],
+            schedule.weight[rows],
+            offsets,
+        )
 
     @property
     def n_steps(self) -> int:
@@ -155,7 +162,8 @@ class Tracks:
     def _best_groups(self, replicas: int, rows: int, most: int) -> int:
         groups = np.maximum(-(-self.counts // rows), 1)
         runs = np.diff(_block_starts(groups, self.newest, 0, _MOST_GROUPS, ()))
-        candidates = [1 << power for power in range(_MOST_GROUPS.bit_length()) if 1 << power <= most]
+        powers = range(min(most, _MOST_GROUPS).bit_length())
+        candidates = [1 << power for power in powers]
         cost = [
             np.sum(-(-runs // size)) * (_OVERHEAD_LANES + replicas * rows * size)
             for size in candidates

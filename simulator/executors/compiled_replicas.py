@@ -47,6 +47,7 @@ class Prepared(NamedTuple):
         shape, blocks: the plan.
         points: slots to hold, one of them for points that nobody reads; 0 if none waits.
         capacity: blocks in a call, at most.
+        strip: blocks whose randomness is drawn together; divides the capacity.
         run: the program.
     """
 
@@ -54,6 +55,7 @@ class Prepared(NamedTuple):
     blocks: Blocks
     points: int
     capacity: int
+    strip: int
     run: Any
 
     @property
@@ -121,8 +123,9 @@ class Lockstep:
             jax.ShapeDtypeStruct((), jnp.uint32),
             self._replicas,
         )
-        run = program(self._oracle, self._rule, self._shape, self._strip(capacity), arguments)
-        return Prepared(self._shape, blocks, points, capacity, run)
+        strip = self._strip(capacity)
+        run = program(self._oracle, self._rule, self._shape, strip, arguments)
+        return Prepared(self._shape, blocks, points, capacity, strip, run)
 
     def _capacity(self, n_blocks: int) -> int:
         """Blocks in a call: a power of two, so that calls have few shapes."""
@@ -176,7 +179,9 @@ class Lockstep:
         prepared = self.prepare(stop, wanted)
         blocks, carry, done = prepared.blocks, self._start(prepared), 0
         while done < blocks.n_blocks:
-            count = min(prepared.capacity, max(1, int(self._pace)), blocks.n_blocks - done)
+            # Whole strips: where a block is in its strip, so every bit, is then the same each time.
+            strips = max(1, int(self._pace) // prepared.strip)
+            count = min(prepared.capacity, strips * prepared.strip, blocks.n_blocks - done)
             carry, outputs = self._call(prepared, carry, done, count)
             self._state, self._points = carry.state, carry.points
             versions = blocks.versions[done : done + count].tolist()
