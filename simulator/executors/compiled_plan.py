@@ -111,27 +111,33 @@ class Tracks:
     """The tracks of replicas side by side.
 
     Args:
-        tracks: of each replica; one if they are all the same.
+        tracks: of each replica.
+        is_shared: whether one stands for all; by default, if they are all the same.
 
     Attributes:
-        tracks: as given.
+        tracks: of each replica, or one.
         n_steps: of the longest.
         counts, newest: int64 [n_steps], most gradients in the step and newest version it uses.
         staleness: for each track, int32 [n_steps], the largest of the step.
+        is_shared: as given.
         is_fresh: every gradient is taken at the version its step starts from.
     """
 
-    def __init__(self, tracks: Sequence[Track]) -> None:
+    def __init__(self, tracks: Sequence[Track], is_shared: bool | None = None) -> None:
         distinct = list({id(track): track for track in tracks}.values())
-        self.tracks = distinct if len(distinct) == 1 else list(tracks)
+        self.is_shared = len(distinct) == 1 if is_shared is None else is_shared
+        self.tracks = distinct if self.is_shared else list(tracks)
         self.n_steps = max(track.n_steps for track in distinct)
         steps = np.arange(self.n_steps)
         none = np.zeros_like(steps)
         self.counts = np.max([t.counts(self.n_steps) for t in distinct], axis=0)
         self.newest = np.max([t.reduce(np.maximum, self.n_steps, none) for t in distinct], axis=0)
-        oldest = [track.reduce(np.minimum, self.n_steps, steps) for track in self.tracks]
-        self.staleness = [(steps - column).astype(np.int32) for column in oldest]
-        self.is_fresh = all(bool(np.all(column == steps)) for column in oldest)
+        staleness = {
+            id(t): (steps - t.reduce(np.minimum, self.n_steps, steps)).astype(np.int32)
+            for t in distinct
+        }
+        self.staleness = [staleness[id(track)] for track in self.tracks]
+        self.is_fresh = not any(column.any() for column in staleness.values())
 
     def shape(self, replicas: int, most_lanes: int) -> Shape:
         """The block size that should take least time, with at most so many lanes in all.
@@ -145,7 +151,7 @@ class Tracks:
         rows = self._best_rows(replicas, most)
         groups = 1 if self.is_fresh else self._best_groups(replicas, rows, max(1, most // rows))
         is_whole = int(self.counts.max(initial=1)) <= rows
-        return Shape(groups, rows, self.is_fresh, is_whole, len(self.tracks) == 1)
+        return Shape(groups, rows, self.is_fresh, is_whole, self.is_shared)
 
     def _best_rows(self, replicas: int, most: int) -> int:
         counts, many = np.unique(np.maximum(self.counts, 1), return_counts=True)
@@ -305,7 +311,10 @@ class Blocks:
         ends_step = np.zeros(capacity * self._shape.groups, bool)
         ends_step[place] = self._group_of[step + 1] == group + 1
         window = _Window(capacity, place, int(starts[0]), step, spare_slot)
-        parts = [self._lanes(index, window, dtype) for index in range(len(self._tracks.tracks))]
+        tracks = self._tracks.tracks
+        first_of = {id(track): index for index, track in reversed(list(enumerate(tracks)))}
+        of_track = {key: self._lanes(index, window, dtype) for key, index in first_of.items()}
+        parts = [of_track[id(track)] for track in tracks]
         columns = Columns(
             n_groups,
             ends_step.reshape(capacity, -1),
@@ -380,19 +389,18 @@ def _share_slots(made: Int64, last_read: Int64) -> tuple[Int32, int]:
     """
     slots = np.full(len(made), -1, np.int32)
     read = np.flatnonzero(last_read >= 0)
-    dying = read[np.argsort(last_read[read], kind="stable")]
-    ends, going = last_read[dying].tolist(), dying.tolist()
-    assigned: dict[int, int] = {}
-    free: list[int] = []
-    n_slots = gone = 0
-    for version, block in zip(read.tolist(), made[read].tolist(), strict=True):
-        while ends[gone] <= block:
-            free.append(assigned.pop(going[gone]))
-            gone += 1
-        if not free:
-            free.append(n_slots)
-            n_slots += 1
-        assigned[version] = slots[version] = free.pop()
+    if not len(read):
+        return slots, 0
+    ends = last_read[read]
+    dying = np.argsort(ends, kind="stable")
+    freed = np.searchsorted(ends[dying], made[read], side="right")
+    order = np.arange(len(read))
+    n_slots = int(np.max(order + 1 - freed))
+    # Slots are handed out in turn, then in the order in which they come back.
+    heir_of = np.where(order < n_slots, order, dying[order - n_slots])
+    while not np.array_equal(heir_of[heir_of], heir_of):
+        heir_of = heir_of[heir_of]
+    slots[read] = heir_of
     return slots, n_slots
 
 

@@ -74,7 +74,7 @@ class Lockstep:
         oracle, rule: the problem and the update rule.
         replicas: R seeds and hyperparameters.
         x0: [R, dim].
-        most_lanes: gradients computed together, over all replicas.
+        shape: of the blocks, see ``Tracks.shape``.
         on_blocks: called with the schedule's rows of each track, or -1, [lanes]; and with lengths
             and values of their gradients, [lanes, R].
 
@@ -89,17 +89,18 @@ class Lockstep:
         rule: UpdateRule,
         replicas: Replicas,
         x0: jax.Array,
-        most_lanes: int,
+        shape: Shape,
         on_blocks: OnBlocks,
     ) -> None:
         self._tracks, self._oracle, self._rule = tracks, oracle, rule
         self._replicas, self._x0, self._on_blocks = replicas, x0, on_blocks
-        self._shape = tracks.shape(len(x0), most_lanes)
+        self._shape = shape
         init = jax.vmap(rule.init)
         self._state = fresh(init(x0, replicas.hyperparameters))
         self._points: jax.Array | None = None
         self._slots: list[NDArray[np.int32]] = []
         self._pace = 1.0  # blocks in half a second
+        self._prepared: tuple[Any, Prepared] | None = None
         self.version = 0
 
     @property
@@ -114,6 +115,12 @@ class Lockstep:
 
     def prepare(self, stop: int, wanted: Iterable[int]) -> Prepared:
         """Plan and compile the way to version ``stop``, stopping by at ``wanted``."""
+        key = (self.version, stop, frozenset(wanted))
+        if self._prepared is None or self._prepared[0] != key:
+            self._prepared = (key, self._prepare(stop, wanted))
+        return self._prepared[1]
+
+    def _prepare(self, stop: int, wanted: Iterable[int]) -> Prepared:
         blocks = Blocks(self._tracks, self._shape, self.version, stop, wanted)
         points = 0 if self._shape.is_fresh else round_up(blocks.n_slots + 1)
         capacity = self._capacity(blocks.n_blocks)
@@ -242,8 +249,8 @@ def fit(
     stop: int,
     wanted: Iterable[int],
     memory_bytes: int,
-) -> tuple[int, int]:
-    """How many replicas to run side by side, and in how many lanes, in so much memory.
+) -> tuple[Lockstep, int, int]:
+    """What to run side by side in so much memory: how many replicas, and in how many lanes.
 
     Args:
         make: (replicas, most_lanes) -> what would run.
@@ -259,7 +266,7 @@ def fit(
         prepared = lockstep.prepare(stop, wanted)
         needed = prepared.bytes
         if needed <= memory_bytes:
-            return replicas, most_lanes
+            return lockstep, replicas, most_lanes
         temporary = prepared.run.memory_analysis().temp_size_in_bytes
         if lockstep.lanes > 1 and (replicas == 1 or 2 * temporary > needed):
             most_lanes = replicas * lockstep.lanes // 2

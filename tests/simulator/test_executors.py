@@ -1,4 +1,4 @@
-"""Sequential and batched give the same numbers, and compute nothing they need not."""
+"""All executors give the same numbers, and compute nothing they need not."""
 
 from __future__ import annotations
 
@@ -83,11 +83,13 @@ def curve(execution: Any, n_steps: int) -> np.ndarray:
     return np.array([snapshot.params for snapshot in execution.snapshots(range(n_steps + 1))])
 
 
-def assert_same(schedule: Schedule, oracle: Any, rule_name: str, **options: Any) -> None:
-    """Both executors agree on everything, to rounding, in double precision."""
+def assert_same(
+    schedule: Schedule, oracle: Any, rule_name: str, name: str = "batched", **options: Any
+) -> None:
+    """An executor agrees with the sequential one on everything, to rounding, in float64."""
     with precision("float64"):
         reference = Sequential(schedule, oracle, *method(rule_name), 3)
-        other = executor("batched")(schedule, oracle, *method(rule_name), 3, **options)
+        other = executor(name)(schedule, oracle, *method(rule_name), 3, **options)
         right, got = curve(reference, schedule.n_steps), curve(other, schedule.n_steps)
     assert got.dtype == np.float64
     np.testing.assert_allclose(got, right, rtol=1e-12, atol=1e-13)
@@ -103,8 +105,9 @@ def assert_same(schedule: Schedule, oracle: Any, rule_name: str, **options: Any)
     ("kind", "rule_name"),
     [*((kind, "nigt") for kind in COORDINATORS), ("asynchronous", "delay-adaptive-sgd")],
 )
-def test_same_numbers(kind: str, rule_name: str, jax_oracle: Quadratic) -> None:
-    assert_same(uneven(COORDINATORS[kind](), 12), jax_oracle, rule_name)
+@pytest.mark.parametrize("name", ["batched", "compiled"])
+def test_same_numbers(kind: str, rule_name: str, name: str, jax_oracle: Quadratic) -> None:
+    assert_same(uneven(COORDINATORS[kind](), 12), jax_oracle, rule_name, name)
 
 
 @pytest.mark.parametrize("kind", COORDINATORS)
