@@ -1,10 +1,13 @@
 """Running a scenario: every method on every seed, what is done kept at once.
 
 Rules:
-- seeds are the outer loop, so that an interrupted run has compared all methods on some seeds;
+- where the compiled executor applies, trials that differ in seed and hyperparameters only are one
+  batch, and run side by side; elsewhere each trial runs alone, and seeds are the outer loop, so
+  that an interrupted run has compared all methods on some seeds;
 - a (method, seed) that fails is recorded with its error, and the others go on;
-- a run that is interrupted keeps every finished (method, seed), and of the one in flight the
-  curve as far as it got, marked as interrupted; a second interrupt drops that one;
+- a run that is interrupted keeps every finished (method, seed), and of those in flight the
+  curves as far as they got, marked as interrupted; a second interrupt drops these;
+- ``wall_seconds`` of a batch are shared equally;
 - a directory with a run in it is never written over.
 """
 
@@ -15,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from scenarios.batch import Batch, batches
 from scenarios.compose import build_problem
 from scenarios.dump import to_toml
 from scenarios.judging import divergence
@@ -26,6 +30,7 @@ from simulator.errors import ConfigurationError, SimulationBug, SimulationStalle
 from simulator.precision import precision
 from simulator.records import MethodRecord, Metric, RunDirectory, RunRow, is_run
 
+_SHOWN = 3
 _KNOWN_FAILURES = (ConfigurationError, SimulationStalled)
 
 
@@ -80,8 +85,11 @@ class Reporter:
     def begin(self, trials: int) -> None:
         """So many (method, seed) are going to run."""
 
-    def doing(self, method: str, seed: int, phase: str, fraction: float) -> None:
-        """Some fraction of a phase ("simulating" or "training") of a (method, seed) is done."""
+    def note(self, text: str) -> None:
+        """Something worth knowing about how it runs."""
+
+    def doing(self, what: str, trials: int, phase: str, fraction: float) -> None:
+        """Some fraction of a phase ("simulating" or "training") of so many trials is done."""
 
     def finished(self, row: RunRow) -> None:
         """A (method, seed) is on disk."""
@@ -104,8 +112,9 @@ def run(
         seeds: a count or a list, instead of the scenario's.
         out: directory to write, new or empty; default the first free of runs/NAME, runs/NAME-2,
             runs/NAME-3, ...
-        methods: names of those to run, instead of all.
-        executor: "batched" or "sequential", instead of the scenario's.
+        methods: names of those to run, instead of all; of a grid, its name without values means
+            all its cells.
+        executor: "compiled", "batched" or "sequential", instead of the scenario's.
         verify: check every schedule against the rules of the simulation.
         reporter: hears how it is going.
 
@@ -124,13 +133,15 @@ def run(
         directory = _create(scenario, workshop, out)
         trials = [Trial(workshop, m, seed) for seed in scenario.seeds for m in scenario.methods]
         reporter.begin(len(trials))
+        if scenario.executor == "compiled" and workshop.why_not_compiled:
+            reporter.note(workshop.why_not_compiled)
         try:
-            outcomes = [_attempt(trial, directory, reporter) for trial in trials]
+            failures = _run_all(workshop, trials, directory, reporter)
         except Interrupted:
             raise
         except KeyboardInterrupt:  # while writing
             raise Interrupted(directory, _kept(directory)) from None
-    return RunResult(directory, tuple(failure for failure in outcomes if failure))
+    return RunResult(directory, tuple(failures))
 
 
 def narrowed(
@@ -152,18 +163,22 @@ def narrowed(
     if executor is not None:
         data["executor"] = executor
     if methods is not None:
-        data["methods"] = [data["methods"][_position(scenario, name)] for name in methods]
+        chosen = [place for name in methods for place in _positions(scenario, name)]
+        data["methods"] = [data["methods"][place] for place in chosen]
     changed = (seeds, methods, executor) != (None, None, None)
     return from_data(data, scenario.name) if changed else scenario
 
 
-def _position(scenario: Scenario, name: str) -> int:
+def _positions(scenario: Scenario, name: str) -> list[int]:
     names = [method.name for method in scenario.methods]
-    if name not in names:
+    if name in names:
+        return [names.index(name)]
+    cells = [index for index, other in enumerate(names) if other.startswith(f"{name} ")]
+    if not cells:
         raise ConfigurationError(
             f"methods: {scenario.name} has no method {name!r}.{nearest(name, names)}"
         )
-    return names.index(name)
+    return cells
 
 
 def free_directory(name: str) -> Path:
@@ -194,37 +209,102 @@ def _create(scenario: Scenario, workshop: Workshop, out: str | Path | None) -> R
     )
 
 
-def _attempt(trial: Trial, directory: RunDirectory, reporter: Reporter) -> Failure | None:
+def _run_all(
+    workshop: Workshop, trials: list[Trial], directory: RunDirectory, reporter: Reporter
+) -> list[Failure]:
+    failures: list[Failure] = []
+    if workshop.is_compiled:
+        for batch in batches(workshop, trials):
+            failures += _attempt_batch(batch, directory, reporter)
+        order = {(trial.method.name, trial.seed): index for index, trial in enumerate(trials)}
+        return sorted(failures, key=lambda failure: order[failure.method, failure.seed])
+    for trial in trials:
+        failures += _attempt(trial, directory, reporter)
+    return failures
+
+
+def _attempt_batch(batch: Batch, directory: RunDirectory, reporter: Reporter) -> list[Failure]:
+    """Run a batch and put it on disk, whatever becomes of it."""
+    everyone, name = list(batch.trials), batch.name
+    started = time.perf_counter()
+
+    def progress(phase: str, fraction: float) -> None:
+        reporter.doing(name, len(everyone), phase, fraction)
+
+    def share() -> float:
+        return (time.perf_counter() - started) / len(everyone)
+
+    failures: list[Failure] = []
+    try:
+        batch.simulate(progress)
+        for trial, error in batch.failed:
+            failures += _write(trial, directory, reporter, share(), error)
+        try:
+            batch.train(progress)
+        except Exception:  # noqa: BLE001  whose fault is it? one by one, it will show
+            for trial in batch.trials:
+                alone = Trial(batch.workshop, trial.method, trial.seed)
+                failures += _attempt(alone, directory, reporter)
+            return failures
+        for trial in batch.trials:
+            failures += _write(trial, directory, reporter, share())
+    except Interrupted:
+        raise
+    except KeyboardInterrupt:
+        raise _keep(everyone, directory, share()) from None
+    return failures
+
+
+def _attempt(trial: Trial, directory: RunDirectory, reporter: Reporter) -> list[Failure]:
     """Run one trial and put it on disk, whatever becomes of it."""
-    method, seed = trial.method, trial.seed
-    exception: BaseException | None = None
+    name = _name(trial.method, trial.seed)
+    exception: Exception | None = None
     started = time.perf_counter()
     try:
-        trial.run(lambda phase, fraction: reporter.doing(method.name, seed, phase, fraction))
+        trial.run(lambda phase, fraction: reporter.doing(name, 1, phase, fraction))
+    except KeyboardInterrupt:
+        raise _keep([trial], directory, time.perf_counter() - started) from None
+    except Exception as caught:  # noqa: BLE001  an environment may raise anything
+        exception = caught
+    return _write(trial, directory, reporter, time.perf_counter() - started, exception)
+
+
+def _write(
+    trial: Trial,
+    directory: RunDirectory,
+    reporter: Reporter,
+    wall_seconds: float,
+    exception: Exception | None = None,
+) -> list[Failure]:
+    """Put a trial that is over on disk."""
+    if exception is None:
         curve = trial.curve()
         error = divergence(curve) if curve else ""
-    except KeyboardInterrupt:
-        raise _keep(trial, directory, time.perf_counter() - started) from None
-    except Exception as caught:  # noqa: BLE001  an environment may raise anything
-        exception, error, curve = caught, _one_line(caught), None
-    row = trial.row(time.perf_counter() - started, error)
+    else:
+        error, curve = _one_line(exception), None
+    row = trial.row(wall_seconds, error)
     directory.write(row, curve, trial.schedule)
     reporter.finished(row)
-    return Failure(method.name, seed, error, exception) if error else None
+    return [Failure(trial.method.name, trial.seed, error, exception)] if error else []
 
 
-def _keep(trial: Trial, directory: RunDirectory, wall_seconds: float) -> Interrupted:
-    """Write what there is of an interrupted trial."""
+def _keep(trials: list[Trial], directory: RunDirectory, wall_seconds: float) -> Interrupted:
+    """Write what there is of interrupted trials."""
     kept = _kept(directory)
-    curve = trial.curve()
-    if curve is None or trial.schedule is None:
-        return Interrupted(directory, f"{kept}; {_name(trial.method, trial.seed)} was dropped")
-    reached = f"{curve.seconds[-1]:g} of {trial.schedule.end_seconds:g} simulated seconds"
-    row = trial.row(wall_seconds, f"interrupted at {reached}")
-    directory.write(row, curve, trial.schedule)
-    return Interrupted(
-        directory, f"{kept}, and {_name(trial.method, trial.seed)} as far as {reached}"
-    )
+    done = {(row.method, row.seed) for row in directory.runs()}
+    texts = []
+    for trial in trials:
+        if (trial.method.name, trial.seed) in done:
+            continue
+        name, curve = _name(trial.method, trial.seed), trial.curve()
+        if curve is None or trial.schedule is None:
+            texts.append(f"{name} was dropped")
+            continue
+        reached = f"{curve.seconds[-1]:g} of {trial.schedule.end_seconds:g} simulated seconds"
+        directory.write(trial.row(wall_seconds, f"interrupted at {reached}"), curve, trial.schedule)
+        texts.append(f"{name} as far as {reached}")
+    shown = [*texts[:_SHOWN], *([f"{len(texts) - _SHOWN} more"] if len(texts) > _SHOWN else [])]
+    return Interrupted(directory, "; ".join([kept, *shown]))
 
 
 def _kept(directory: RunDirectory) -> str:

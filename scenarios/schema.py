@@ -17,7 +17,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, model_validator
 
 from scenarios.delay_section import Delay, DelaySection
-from scenarios.method_section import MethodSection, read_method, write_method
+from scenarios.grid import read_methods
+from scenarios.method_section import MethodSection, write_method
 from scenarios.problems.specs import EnvironmentSpec, ProblemSpec, QuadraticSpec
 from scenarios.sections import Count, Finite, FinitePositive, Problems, Section, check_keys
 from simulator.errors import nearest
@@ -153,6 +154,10 @@ def _seed_list(value: Any) -> Any:
     return value
 
 
+def _write_methods(methods: tuple[MethodSection, ...]) -> list[dict[str, Any]]:
+    return [write_method(method) for method in methods]
+
+
 class Scenario(Section):
     """Everything a run needs, with every default filled in."""
 
@@ -161,13 +166,15 @@ class Scenario(Section):
     problem: Annotated[Any, PlainValidator(read_problem), PlainSerializer(write_problem)]
     fleet: FleetSection
     network: NetworkSection = NoNetworkSection()
-    methods: tuple[
-        Annotated[MethodSection, PlainValidator(read_method), PlainSerializer(write_method)], ...
+    methods: Annotated[
+        tuple[MethodSection, ...], PlainValidator(read_methods), PlainSerializer(_write_methods)
     ]
     seeds: Annotated[tuple[Seed, ...], BeforeValidator(_seed_list)] = (0,)
     budget: BudgetSection
     evaluation: EvaluationSection = EvaluationSection(points=50)
-    executor: Literal["batched", "sequential"] = "batched"
+    executor: Literal["compiled", "batched", "sequential"] = "compiled"
+    memory_bytes: Count = 1 << 30
+    """What the compiled executor's arrays may take together."""
     precision: Literal["float32", "float64"] = "float32"
 
     @model_validator(mode="after")
@@ -176,8 +183,8 @@ class Scenario(Section):
         problems = [f"{key}: expected at least one" for key in sized if not sized[key]]
         problems += _repeated("seeds", self.seeds)
         problems += _repeated("methods", [method.name for method in self.methods])
-        for index, method in enumerate(self.methods):
-            problems += self._method_problems(index, method)
+        for method in self.methods:
+            problems += self._method_problems(method.position, method)
         if problems:
             raise Problems(problems)
         return self
@@ -207,6 +214,25 @@ class Scenario(Section):
         """Nested plain data that reads as this scenario; nothing in it is None."""
         return _without_none(self.model_dump(mode="python"))
 
+    def timing_data(self) -> Any:
+        """Fleet, network and budget as plain data, 1.0 the same as 1.
+
+        Where a measured file lies does not count, but what is in it does.
+
+        Raises:
+            OSError: such a file can not be read.
+        """
+        return _canonical(self._timing())
+
+    def _timing(self) -> dict[str, Any]:
+        data = self.as_data()
+        for place, delay in self.delays().items():
+            if delay.path is not None:
+                content = hashlib.sha256(Path(delay.path).read_bytes()).hexdigest()
+                section, key = place.split(".")
+                data[section][key]["model"]["path"] = content
+        return {key: data[key] for key in ("fleet", "network", "budget")}
+
     def content_id(self) -> str:
         """16 hexadecimal digits that depend on what is simulated, and on nothing else.
 
@@ -216,16 +242,11 @@ class Scenario(Section):
         Raises:
             OSError: such a file can not be read.
         """
-        data = self.as_data()
-        for key in ("name", "description"):
+        data = self.as_data() | self._timing()
+        for key in ("name", "description", "memory_bytes"):
             data.pop(key, None)
         for method in data["methods"]:
             method.pop("label")
-        for place, delay in self.delays().items():
-            if delay.path is not None:
-                content = hashlib.sha256(Path(delay.path).read_bytes()).hexdigest()
-                section, key = place.split(".")
-                data[section][key]["model"]["path"] = content
         text = json.dumps(_canonical(data), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

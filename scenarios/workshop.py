@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,15 @@ from scenarios.compose import Composer, budget
 from scenarios.judging import evaluation_times
 from scenarios.method_section import MethodSection, find_rule
 from scenarios.problems.problem import Problem
+from scenarios.schedule_cache import SCHEDULES, schedule_id, timing_id
 from scenarios.schema import Scenario
 from simulator.delays import Delays
 from simulator.engine import simulate
 from simulator.executors import executor
 from simulator.executors.common import Execution
+from simulator.executors.compiled_grid import Grid
 from simulator.live import LiveRun, run_live
+from simulator.oracle import JaxOracle
 from simulator.randomness import Purpose
 from simulator.schedule import Schedule
 from simulator.verify import verify_schedule
@@ -46,7 +49,7 @@ class Workshop:
         self._compute, self._network = composer.compute(), composer.network()
         links = vars(self._network).values()
         self._is_random = self._compute.is_random or any(link.is_random for link in links)
-        self._schedules: dict[str, Schedule] = {}
+        self._timing = timing_id(scenario, problem.oracle.dim)
 
     def schedule(self, method: MethodSection, seed: int, progress: Progress) -> Schedule:
         """Simulate a method; once for all seeds if nothing is random.
@@ -55,9 +58,11 @@ class Workshop:
             ConfigurationError: method, fleet and network do not fit.
             SimulationStalled: the budget can never be reached.
         """
-        if method.name in self._schedules:
-            return self._schedules[method.name]
-        schedule = simulate(
+        key = schedule_id(self._timing, method, seed if self._is_random else None, self._verify)
+        return SCHEDULES.get(key, lambda: self._simulate(method, seed, progress))
+
+    def _simulate(self, method: MethodSection, seed: int, progress: Progress) -> Schedule:
+        return simulate(
             self._composer.coordinator(method),
             self._compute,
             self._network,
@@ -66,14 +71,44 @@ class Workshop:
             verify=self._verify,
             progress=self._reported("simulating", progress),
         )
-        if not self._is_random:
-            self._schedules[method.name] = schedule
-        return schedule
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether trials are executed side by side, in compiled grids."""
+        return self.scenario.executor == "compiled" and not self.why_not_compiled
+
+    @property
+    def why_not_compiled(self) -> str:
+        """Why no trial of this scenario can be; "" if all can."""
+        if self.scenario.fleet.timing == "environment-step":
+            return "times depend on the trajectories: simulated and trained at once, in batches"
+        if not isinstance(self.problem.oracle, JaxOracle):
+            return "the environment is stepped by Python: trained by the batched executor"
+        return ""
 
     def execution(self, method: MethodSection, schedule: Schedule, seed: int) -> Execution:
-        """Prepare to turn a schedule into numbers."""
+        """Prepare to turn a schedule into numbers, alone."""
         build = executor(self.scenario.executor)
-        return build(schedule, self.problem.oracle, *_rule(method), seed)
+        limits = {"memory_bytes": self.scenario.memory_bytes} if self.is_compiled else {}
+        return build(schedule, self.problem.oracle, *_rule(method), seed, **limits)
+
+    def grid(self, replicas: Sequence[tuple[MethodSection, int, Schedule]]) -> Grid:
+        """Prepare to turn schedules into numbers, side by side.
+
+        Args:
+            replicas: method, seed and schedule of each; the methods differ in hyperparameters.
+        """
+        rule = find_rule(replicas[0][0].update)
+        oracle = self.problem.oracle
+        assert isinstance(oracle, JaxOracle), self.why_not_compiled
+        return Grid(
+            [schedule for _, _, schedule in replicas],
+            oracle,
+            rule,
+            [make_hyperparameters(rule, method.hyperparameters) for method, _, _ in replicas],
+            [seed for _, seed, _ in replicas],
+            memory_bytes=self.scenario.memory_bytes,
+        )
 
     def live(self, method: MethodSection, seed: int, progress: Progress) -> LiveRun:
         """Simulate and execute at once, computations being timed per environment step.

@@ -69,21 +69,21 @@ class Compiled(Execution):
     def _fitted(self, stop: int, wanted: set[int]) -> Lockstep:
         """Replica and plan in as many lanes as there is memory for."""
         lanes = most_lanes(self._x0.nbytes, self._memory_bytes)
-        return fit(self._make, 1, lanes, stop, wanted, self._memory_bytes)[0]
+        return fit(self._make, 1, lanes, stop, wanted, self._memory_bytes)
 
     def _advance_to(self, version: int) -> None:
         for _ in self._snapshots([version]):
             pass
 
     def _make(self, replicas: int, lanes: int) -> Lockstep:
+        del replicas
         one = Replicas(
             self._seed[None],
             jax.tree.map(lambda leaf: leaf[None], self._hyperparameters),
             self._n_workers,
         )
         x0 = jnp.asarray(self._x0)[None]
-        shape = self._tracks.shape(replicas, lanes)
-        return Lockstep(self._tracks, self._oracle, self._rule, one, x0, shape, self._note)
+        return Lockstep(self._tracks, self._oracle, self._rule, one, x0, lanes, self._note)
 
     def _note(self, rows: list[NDArray[np.int64]], lengths: Any, values: Any) -> None:
         live = rows[0] >= 0

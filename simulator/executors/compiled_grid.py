@@ -1,14 +1,15 @@
-"""Compiled, for many replicas: seeds and hyperparameters of one method through one program.
+"""A grid: many replicas of one method, seeds x hyperparameters, in few calls of one compiled loop.
 
-Replicas run side by side, as many as there is memory for, and the rest after them in the same
-program: it is compiled once, however many there are.
+Replicas that follow one schedule share its arrays; where delays are random, each seed has a
+schedule of its own, and the loop takes the same steps in all of them. As many replicas run side by
+side as memory allows; the others follow, in the same program.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -19,172 +20,158 @@ from numpy.typing import NDArray
 from algorithms.update_rule import Hyperparameters, UpdateRule
 from simulator.executors.common import Snapshot, as_arrays, starting_point
 from simulator.executors.compiled_kernels import Replicas
-from simulator.executors.compiled_plan import Shape, Track, Tracks
+from simulator.executors.compiled_plan import Track, Tracks
 from simulator.executors.compiled_replicas import DEFAULT_MEMORY_BYTES, Lockstep, fit, most_lanes
 from simulator.oracle import JaxOracle
 from simulator.schedule import Schedule
 
-Progress = Callable[[float], None]
-
-
-@dataclass(frozen=True, eq=False)
-class Replica:
-    """One run of a method.
-
-    Attributes:
-        schedule: what happens; give the same object to replicas that share it.
-        hyperparameters: of the update rule.
-        seed: in [0, 2^32).
-        versions: ascending, at which its model is wanted.
-        x0: [dim], instead of the oracle's initial point.
-    """
-
-    schedule: Schedule
-    hyperparameters: Hyperparameters
-    seed: int
-    versions: Sequence[int]
-    x0: Any = None
+_VECTORS_PER_REPLICA = 16
 
 
 class Grid:
-    """Many replicas of one method. Compute inside ``simulator.precision.precision``.
+    """Replicas of one method, executed side by side.
 
     Args:
-        replicas: at least one. Those that run together are neighbours.
-        oracle, rule: the problem and the update rule of all of them.
-        memory_bytes: what all arrays of the program may take together.
-        progress: called now and then with the fraction that is done.
+        schedules: what happens in each; the same object where it is the same.
+        oracle, rule: see :class:`simulator.executors.common.Execution`.
+        hyperparameters: of each replica.
+        seeds: of each replica's gradients and initial point.
+        memory_bytes: what all arrays on the device may take together.
 
     Attributes:
-        gradients_computed: int64 [R], so far.
-        lengths_total: int64 [R], environment steps of their trajectories.
+        lengths: of each replica, int32 [n_computations], environment steps of each trajectory; -1
+            if not computed.
 
     Raises:
-        ValueError: a schedule is for another fleet, or versions fall or are not in the schedule.
+        ValueError: a schedule is for another fleet, or the lists differ in length.
     """
 
     def __init__(
         self,
-        replicas: Sequence[Replica],
+        schedules: Sequence[Schedule],
         oracle: JaxOracle,
         rule: UpdateRule,
+        hyperparameters: Sequence[Hyperparameters],
+        seeds: Sequence[int],
         *,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
-        progress: Progress | None = None,
     ) -> None:
-        for replica in replicas:
-            _check(replica, oracle.n_workers)
-        self._replicas, self._oracle, self._rule = list(replicas), oracle, rule
-        self._memory_bytes, self._progress = memory_bytes, progress
-        schedules = {id(r.schedule): r.schedule for r in replicas}
-        self._tracks = {key: Track.of(schedule) for key, schedule in schedules.items()}
-        self._all = Tracks([self._tracks[id(replica.schedule)] for replica in replicas])
-        self._shapes: dict[tuple[int, int], Shape] = {}
-        self.gradients_computed = np.zeros(len(replicas), np.int64)
-        self.lengths_total = np.zeros(len(replicas), np.int64)
+        if not len(schedules) == len(hyperparameters) == len(seeds):
+            raise ValueError(
+                f"{len(schedules)} schedules, {len(hyperparameters)} hyperparameters and "
+                f"{len(seeds)} seeds: expected one of each for every replica"
+            )
+        for schedule in schedules:
+            if schedule.n_workers != oracle.n_workers:
+                raise ValueError(
+                    f"a schedule for {schedule.n_workers} workers, an oracle for {oracle.n_workers}"
+                )
+        self._schedules, self._oracle, self._rule = list(schedules), oracle, rule
+        self._hyperparameters, self._seeds = list(hyperparameters), list(seeds)
+        self._memory_bytes = memory_bytes
+        tracks = {id(schedule): Track.of(schedule) for schedule in schedules}
+        self._tracks = [tracks[id(schedule)] for schedule in schedules]
+        self.lengths = [np.full(s.n_computations, -1, np.int32) for s in schedules]
 
-    def snapshots(self) -> Iterator[tuple[int, Snapshot]]:
-        """Execute everything, yielding (index of the replica, its model) at its versions.
+    @property
+    def n_replicas(self) -> int:
+        """Replicas."""
+        return len(self._schedules)
 
-        The snapshots of one replica come in order. All stay valid whatever happens afterwards.
+    def snapshots(self, versions: Sequence[Sequence[int]]) -> Iterator[tuple[int, Snapshot]]:
+        """Execute, yielding (replica, the model) at each of its versions.
+
+        A replica's snapshots come in order; those of several are interleaved. What has been
+        yielded stays valid, whatever happens afterwards.
+
+        Args:
+            versions: for each replica, ascending, from 0 to its number of steps.
 
         Raises:
+            ValueError: they are not.
             ConfigurationError: not even one replica fits into ``memory_bytes``.
         """
-        for index, replica in enumerate(self._replicas):
-            at_start = [version for version in replica.versions if version == 0]
-            if at_start:
-                params = np.asarray(starting_point(self._oracle, replica.seed, replica.x0))
-            for version in at_start:
-                yield index, Snapshot(version, params.copy())
-        if any(replica.versions and replica.versions[-1] > 0 for replica in self._replicas):
-            yield from self._run()
+        for mine, schedule in zip(versions, self._schedules, strict=True):
+            bounds = [0, *mine, schedule.n_steps]
+            if any(later < earlier for earlier, later in pairwise(bounds)):
+                raise ValueError(
+                    f"versions {list(mine)}: expected ascending numbers in [0, {schedule.n_steps}]"
+                )
+        return self._run([list(mine) for mine in versions])
 
-    def side_by_side(self) -> int:
-        """How many replicas run at a time; finding out compiles."""
-        return self._fit()[1]
-
-    def _run(self) -> Iterator[tuple[int, Snapshot]]:
-        first_lockstep, size, lanes = self._fit()
-        for number, first in enumerate(range(0, len(self._replicas), size)):
-            chunk = range(first, min(first + size, len(self._replicas)))
-            wanted = _wanted([self._replicas[index] for index in chunk])
+    def _run(self, versions: list[list[int]]) -> Iterator[tuple[int, Snapshot]]:
+        count, points, first = self._most_replicas(), 0, 0
+        while first < self.n_replicas:
+            members = list(range(first, min(first + count, self.n_replicas)))
+            wanted = {version for replica in members for version in versions[replica]} - {0}
             stop = max(wanted, default=0)
-            lockstep = self._lockstep(chunk, size, lanes, number) if number else first_lockstep
-            for reached in lockstep.advance(stop, set(wanted)):
-                for position, times in wanted[reached.version]:
-                    snapshot = Snapshot(reached.version, reached.params[position])
-                    yield from [(chunk[position], snapshot)] * times
 
-    def _fit(self) -> tuple[Lockstep, int, int]:
-        """The first chunk, the replicas of each, and lanes for all of them."""
-        point = starting_point(self._oracle, self._replicas[0].seed, self._replicas[0].x0)
-        lanes = most_lanes(point.nbytes, self._memory_bytes)
+            def make(many: int, lanes: int, first: int = first, points: int = points) -> Lockstep:
+                return self._lockstep(first, many, lanes, points)
 
-        def make(size: int, lanes: int) -> Lockstep:
-            return self._lockstep(range(size), size, lanes, 0)
+            lockstep = fit(make, count, self._most_lanes(), stop, wanted, self._memory_bytes)
+            count = lockstep.n_replicas
+            points = lockstep.prepare(stop, wanted).points
+            yield from self._follow(lockstep, members[:count], versions, stop, wanted)
+            first += count
 
-        wanted = _wanted(self._replicas)
-        many = len(self._replicas)
-        return fit(make, many, lanes, max(wanted), set(wanted), self._memory_bytes)
+    def _follow(
+        self,
+        lockstep: Lockstep,
+        members: list[int],
+        versions: list[list[int]],
+        stop: int,
+        wanted: set[int],
+    ) -> Iterator[tuple[int, Snapshot]]:
+        """Run the replicas in ``members`` to the end."""
+        at = {replica: Counter(versions[replica]) for replica in members}
+        start = lockstep.params
+        for place, replica in enumerate(members):
+            for _ in range(at[replica][0]):
+                yield replica, Snapshot(0, start[place])
+        for version, params in lockstep.advance(stop, wanted):
+            for place, replica in enumerate(members):
+                for _ in range(at[replica][version]):
+                    yield replica, Snapshot(version, params[place].copy())
 
-    def _lockstep(self, chunk: range, size: int, lanes: int, number: int) -> Lockstep:
-        """Replicas of a chunk; the last repeats itself until there are ``size``."""
-        indices = [*chunk, *[chunk[-1]] * (size - len(chunk))]
-        mine = [self._replicas[index] for index in indices]
-        x0 = jnp.stack([starting_point(self._oracle, r.seed, r.x0) for r in mine])
-        values = [as_arrays(r.hyperparameters, x0.dtype) for r in mine]
+    def _most_lanes(self) -> int:
+        return most_lanes(self._bytes_per_vector(), self._memory_bytes)
+
+    def _bytes_per_vector(self) -> int:
+        return self._start(0).nbytes
+
+    def _most_replicas(self) -> int:
+        """So many may fit side by side: an estimate, to compile for few that do not."""
+        is_fresh = all(bool(np.all(track.step == track.version)) for track in self._tracks)
+        schedule = self._schedules[0]
+        points = 0 if is_fresh else min(schedule.n_workers, schedule.n_steps) + 1
+        vectors = points + _VECTORS_PER_REPLICA
+        return max(
+            1, min(self.n_replicas, self._memory_bytes // (vectors * self._bytes_per_vector()))
+        )
+
+    def _start(self, replica: int) -> jax.Array:
+        return starting_point(self._oracle, self._seeds[replica], None)
+
+    def _lockstep(self, first: int, count: int, lanes: int, least_points: int) -> Lockstep:
+        """Replicas from ``first`` on; past the last one, it again: its results are dropped."""
+        members = [min(first + place, self.n_replicas - 1) for place in range(count)]
+        x0 = jnp.stack([self._start(replica) for replica in members])
+        each = [as_arrays(self._hyperparameters[replica], x0.dtype) for replica in members]
         replicas = Replicas(
-            jnp.asarray([r.seed for r in mine], jnp.uint32),
-            jax.tree.map(lambda *leaves: jnp.stack(leaves), *values),
+            jnp.asarray([self._seeds[replica] for replica in members], jnp.uint32),
+            jax.tree.map(lambda *leaves: jnp.stack(leaves), *each),
             jnp.asarray(self._oracle.n_workers, jnp.int32),
         )
-        tracks = Tracks([self._tracks[id(r.schedule)] for r in mine], self._all.is_shared)
-        shape = self._shape(size, lanes)
-        note = self._note(chunk, tracks, number, math.ceil(len(self._replicas) / size))
-        return Lockstep(tracks, self._oracle, self._rule, replicas, x0, shape, note)
-
-    def _shape(self, size: int, lanes: int) -> Shape:
-        """One for all chunks, whatever is in them."""
-        if (size, lanes) not in self._shapes:
-            self._shapes[size, lanes] = self._all.shape(size, lanes)
-        return self._shapes[size, lanes]
-
-    def _note(self, chunk: range, tracks: Tracks, number: int, chunks: int) -> Any:
-        """What hears of finished blocks."""
-        total = max(1, sum(len(track.rows) for track in tracks.tracks))
-        done = 0
 
         def note(rows: list[NDArray[np.int64]], lengths: Any, values: Any) -> None:
-            nonlocal done
             del values
-            for position, index in enumerate(chunk):
-                live = rows[0 if tracks.is_shared else position] >= 0
-                self.gradients_computed[index] += live.sum()
-                self.lengths_total[index] += lengths[live, position].sum()
-            done += sum(int((row >= 0).sum()) for row in rows)
-            if self._progress is not None:
-                self._progress((number + min(1.0, done / total)) / chunks)
+            for place, replica in enumerate(members[: self.n_replicas - first]):
+                mine = rows[0 if len(rows) == 1 else place]
+                live = mine >= 0
+                self.lengths[replica][mine[live]] = lengths[live, place]
 
-        return note
-
-
-def _wanted(replicas: Sequence[Replica]) -> dict[int, list[tuple[int, int]]]:
-    """Version > 0 -> (position, how many times) of the replicas that want it, ascending."""
-    wanted: dict[int, list[tuple[int, int]]] = {}
-    for position, replica in enumerate(replicas):
-        for version in sorted(set(replica.versions) - {0}):
-            times = list(replica.versions).count(version)
-            wanted.setdefault(version, []).append((position, times))
-    return dict(sorted(wanted.items()))
-
-
-def _check(replica: Replica, n_workers: int) -> None:
-    schedule, versions = replica.schedule, list(replica.versions)
-    if schedule.n_workers != n_workers:
-        raise ValueError(f"a schedule for {schedule.n_workers} workers, an oracle for {n_workers}")
-    bounded = [0, *versions, schedule.n_steps]
-    if sorted(bounded) != bounded:
-        raise ValueError(
-            f"versions {versions}: expected ascending numbers in [0, {schedule.n_steps}]"
+        tracks = Tracks([self._tracks[replica] for replica in members])
+        return Lockstep(
+            tracks, self._oracle, self._rule, replicas, x0, lanes, note, least_points=least_points
         )

@@ -15,6 +15,7 @@ contiguous over replicas, and is written in place where they share a schedule.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -107,10 +108,7 @@ def run_blocks(
             where = (here.slot,) if shape.is_shared else (here.slot, replica)
             points = carry.points.at[where].get(mode="promise_in_bounds")
             sample = _at_points(sample_at, shape, points, here.worker, noise)
-        weight = _with_replicas(here.weight, shape)[..., None]
-        # Zero weight is not enough: 0 * inf is NaN.
-        used = jnp.where(weight != 0, sample.gradient, 0) * weight
-        sums = jnp.sum(used, axis=1) if shape.rows > 1 else used[:, 0]
+        sums = _sums(shape, here.weight, sample.gradient)
         carry = _take_steps(rule, shape, carry, sums, here, replicas)
         left = Outputs(carry.state.params, sample.length, sample.value)
         return carry, jax.tree.map(lambda all_, one: _put(all_, one, block), outputs, left)
@@ -151,8 +149,9 @@ def _no_outputs(oracle: JaxOracle, shape: Shape, blocks: int, params: Array) -> 
 
 def _at(tree: Any, index: Array) -> Any:
     """An entry of every leaf. Indices are unsigned: JAX checks others for being negative."""
-    entry = partial(jax.lax.dynamic_index_in_dim, index=index, keepdims=False)
-    return jax.tree.map(entry, tree)
+    return jax.tree.map(
+        lambda leaf: jax.lax.dynamic_index_in_dim(leaf, index, keepdims=False), tree
+    )
 
 
 def _put(array: Array, entry: Array, index: Array) -> Array:
@@ -184,6 +183,10 @@ def _at_one_point(sample_at: Any, shape: Shape, point: Array, worker: Array, noi
     rows = jax.vmap(sample_at, (None, 0, 0))
     axis = None if shape.is_shared else 1
     noise = jax.tree.map(lambda leaf: leaf[0], noise)
+    if len(point) == 1:  # products with one matrix are faster than those with a batch of one
+        alone = jax.tree.map(lambda leaf: leaf[:, 0], noise)
+        batch = rows(point[0], worker[0] if shape.is_shared else worker[0][:, 0], alone)
+        return Sample(*(leaf[None, :, None] for leaf in batch))
     batch = jax.vmap(rows, (0, axis, 1), out_axes=1)(point, worker[0], noise)
     return Sample(*(leaf[None] for leaf in batch))
 
@@ -196,6 +199,19 @@ def _at_points(sample_at: Any, shape: Shape, points: Array, worker: Array, noise
     flat = jax.tree.map(lambda leaf: leaf.reshape(many, *leaf.shape[3:]), (points, worker, noise))
     batch = jax.vmap(sample_at)(*flat)
     return Sample(*(leaf.reshape(*lanes, *leaf.shape[1:]) for leaf in batch))
+
+
+def _sums(shape: Shape, weight: Array, gradient: Array) -> Array:
+    """The weighted sum of each group's gradients, [groups, R, dim]."""
+    weight = _with_replicas(weight, shape)
+    if shape.is_padded:  # Zero weight is not enough: 0 * inf is NaN.
+        gradient = jnp.where((weight != 0)[..., None], gradient, 0)
+    if shape.rows == 1:
+        return gradient[:, 0] * weight[:, 0, :, None]
+    weight = jnp.broadcast_to(weight, gradient.shape[:-1])
+    if weight.shape[2] == 1:
+        return jnp.einsum("gr,grd->gd", weight[:, :, 0], gradient[:, :, 0])[:, None]
+    return jnp.einsum("grq,grqd->gqd", weight, gradient)
 
 
 def _take_steps(
@@ -239,8 +255,22 @@ def _put_point(points: Array, point: Array, slot: Array, shape: Shape) -> Array:
     return points.at[slot, replica].set(point, mode="promise_in_bounds", unique_indices=True)
 
 
+class Program(NamedTuple):
+    """:func:`run_blocks`, compiled.
+
+    Attributes:
+        run: a function of its arguments; the carry is overwritten.
+        bytes: what its arguments, results and what it needs meanwhile take together.
+        temporary_bytes: of these, what it needs meanwhile.
+    """
+
+    run: Callable[..., tuple[Carry, Outputs]]
+    bytes: int
+    temporary_bytes: int
+
+
 @per_problem
-def programs(oracle: JaxOracle, rule: UpdateRule) -> dict[Any, Any]:
+def programs(oracle: JaxOracle, rule: UpdateRule) -> dict[Any, Program]:
     """The programs made so far for a problem and a rule, by shape."""
     del oracle, rule
     return {}
@@ -248,20 +278,23 @@ def programs(oracle: JaxOracle, rule: UpdateRule) -> dict[Any, Any]:
 
 def program(
     oracle: JaxOracle, rule: UpdateRule, shape: Shape, strip: int, arguments: tuple[Any, ...]
-) -> Any:
-    """:func:`run_blocks` compiled for arguments of these shapes; the carry is overwritten.
-
-    Returns:
-        A function of the arguments, with ``memory_analysis()``.
-    """
+) -> Program:
+    """The program for arguments of these shapes."""
     known = programs(oracle, rule)
     leaves, tree = jax.tree.flatten(arguments)
     avals = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
-    key = (shape, strip, tree, avals, bool(jax.config.read("jax_enable_x64")))
+    key = (shape, strip, tree, avals, jnp.result_type(float))
     if key not in known:
         run = jax.jit(partial(run_blocks, oracle, rule, shape, strip), donate_argnums=0)
-        known[key] = run.lower(*arguments).compile()
+        known[key] = _measured(run.lower(*arguments).compile())
     return known[key]
+
+
+def _measured(run: Any) -> Program:
+    memory = run.memory_analysis()
+    arrays = memory.argument_size_in_bytes + memory.output_size_in_bytes
+    temporary = memory.temp_size_in_bytes
+    return Program(run, int(arrays + temporary - memory.alias_size_in_bytes), int(temporary))
 
 
 def noise_bytes(oracle: JaxOracle) -> int:

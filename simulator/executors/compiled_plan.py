@@ -41,6 +41,7 @@ class Shape(NamedTuple):
         rows: gradients of a group, at most.
         is_fresh: every gradient is taken at the version its step starts from: no point waits.
         is_whole: every step is one group.
+        is_padded: some groups have fewer gradients.
         is_shared: all replicas follow one schedule.
     """
 
@@ -48,6 +49,7 @@ class Shape(NamedTuple):
     rows: int
     is_fresh: bool
     is_whole: bool
+    is_padded: bool
     is_shared: bool
 
     @property
@@ -78,15 +80,9 @@ class Track:
     def of(cls, schedule: Schedule) -> Track:
         """A schedule's."""
         rows, offsets = schedule.used_rows()
-        return cls(
-            rows,
-            schedule.step[rows],
-            schedule.version[rows],
-            schedule.worker[rows],
-            schedule.k[rows],
-            schedule.weight[rows],
-            offsets,
-        )
+        names = ("step", "version", "worker", "k", "weight")
+        columns = {name: getattr(schedule, name)[rows] for name in names}
+        return cls(rows=rows, offsets=offsets, **columns)
 
     @property
     def n_steps(self) -> int:
@@ -111,33 +107,27 @@ class Tracks:
     """The tracks of replicas side by side.
 
     Args:
-        tracks: of each replica.
-        is_shared: whether one stands for all; by default, if they are all the same.
+        tracks: of each replica; one if they are all the same.
 
     Attributes:
-        tracks: of each replica, or one.
+        tracks: as given.
         n_steps: of the longest.
         counts, newest: int64 [n_steps], most gradients in the step and newest version it uses.
         staleness: for each track, int32 [n_steps], the largest of the step.
-        is_shared: as given.
         is_fresh: every gradient is taken at the version its step starts from.
     """
 
-    def __init__(self, tracks: Sequence[Track], is_shared: bool | None = None) -> None:
+    def __init__(self, tracks: Sequence[Track]) -> None:
         distinct = list({id(track): track for track in tracks}.values())
-        self.is_shared = len(distinct) == 1 if is_shared is None else is_shared
-        self.tracks = distinct if self.is_shared else list(tracks)
+        self.tracks = distinct if len(distinct) == 1 else list(tracks)
         self.n_steps = max(track.n_steps for track in distinct)
         steps = np.arange(self.n_steps)
         none = np.zeros_like(steps)
         self.counts = np.max([t.counts(self.n_steps) for t in distinct], axis=0)
         self.newest = np.max([t.reduce(np.maximum, self.n_steps, none) for t in distinct], axis=0)
-        staleness = {
-            id(t): (steps - t.reduce(np.minimum, self.n_steps, steps)).astype(np.int32)
-            for t in distinct
-        }
-        self.staleness = [staleness[id(track)] for track in self.tracks]
-        self.is_fresh = not any(column.any() for column in staleness.values())
+        oldest = [track.reduce(np.minimum, self.n_steps, steps) for track in self.tracks]
+        self.staleness = [(steps - column).astype(np.int32) for column in oldest]
+        self.is_fresh = all(bool(np.all(column == steps)) for column in oldest)
 
     def shape(self, replicas: int, most_lanes: int) -> Shape:
         """The block size that should take least time, with at most so many lanes in all.
@@ -151,7 +141,12 @@ class Tracks:
         rows = self._best_rows(replicas, most)
         groups = 1 if self.is_fresh else self._best_groups(replicas, rows, max(1, most // rows))
         is_whole = int(self.counts.max(initial=1)) <= rows
-        return Shape(groups, rows, self.is_fresh, is_whole, self.is_shared)
+        is_padded = any(self._is_padded(track, rows) for track in self.tracks)
+        return Shape(groups, rows, self.is_fresh, is_whole, is_padded, len(self.tracks) == 1)
+
+    def _is_padded(self, track: Track, rows: int) -> bool:
+        counts = track.counts(self.n_steps)
+        return bool(np.any((counts % rows != 0) | (counts == 0)))
 
     def _best_rows(self, replicas: int, most: int) -> int:
         counts, many = np.unique(np.maximum(self.counts, 1), return_counts=True)
@@ -168,8 +163,9 @@ class Tracks:
     def _best_groups(self, replicas: int, rows: int, most: int) -> int:
         groups = np.maximum(-(-self.counts // rows), 1)
         runs = np.diff(_block_starts(groups, self.newest, 0, _MOST_GROUPS, ()))
-        powers = range(min(most, _MOST_GROUPS).bit_length())
-        candidates = [1 << power for power in powers]
+        candidates = [
+            1 << power for power in range(_MOST_GROUPS.bit_length()) if 1 << power <= most
+        ]
         cost = [
             np.sum(-(-runs // size)) * (_OVERHEAD_LANES + replicas * rows * size)
             for size in candidates
@@ -311,10 +307,7 @@ class Blocks:
         ends_step = np.zeros(capacity * self._shape.groups, bool)
         ends_step[place] = self._group_of[step + 1] == group + 1
         window = _Window(capacity, place, int(starts[0]), step, spare_slot)
-        tracks = self._tracks.tracks
-        first_of = {id(track): index for index, track in reversed(list(enumerate(tracks)))}
-        of_track = {key: self._lanes(index, window, dtype) for key, index in first_of.items()}
-        parts = [of_track[id(track)] for track in tracks]
+        parts = [self._lanes(index, window, dtype) for index in range(len(self._tracks.tracks))]
         columns = Columns(
             n_groups,
             ends_step.reshape(capacity, -1),
@@ -383,6 +376,10 @@ class _Window(NamedTuple):
 def _share_slots(made: Int64, last_read: Int64) -> tuple[Int32, int]:
     """Slots for versions that are read, and how many there are.
 
+    A version takes the slot that has been free for longest, or a new one if none is free: it does
+    if more versions wait than ever before. So the r-th version that reuses a slot reuses that of
+    the r-th version read for the last time, and following these links back leads to a new one.
+
     Args:
         made: block that makes each version, ascending; -1 if it is there from the start.
         last_read: block that reads it last, or -1. It reads before it writes.
@@ -393,15 +390,15 @@ def _share_slots(made: Int64, last_read: Int64) -> tuple[Int32, int]:
         return slots, 0
     ends = last_read[read]
     dying = np.argsort(ends, kind="stable")
-    freed = np.searchsorted(ends[dying], made[read], side="right")
-    order = np.arange(len(read))
-    n_slots = int(np.max(order + 1 - freed))
-    # Slots are handed out in turn, then in the order in which they come back.
-    heir_of = np.where(order < n_slots, order, dying[order - n_slots])
-    while not np.array_equal(heir_of[heir_of], heir_of):
-        heir_of = heir_of[heir_of]
-    slots[read] = heir_of
-    return slots, n_slots
+    gone = np.searchsorted(ends[dying], made[read], side="right")
+    most = np.maximum.accumulate(np.arange(1, len(read) + 1) - gone)
+    is_new = np.diff(most, prepend=0) > 0
+    link = np.arange(len(read))
+    link[~is_new] = dying[: len(read) - int(is_new.sum())]
+    while not is_new[link].all():
+        link = link[link]
+    slots[read] = (np.cumsum(is_new) - 1)[link]
+    return slots, int(most[-1])
 
 
 def _filled(source: Int64) -> Int64:

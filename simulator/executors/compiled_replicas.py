@@ -14,10 +14,17 @@ from numpy.typing import NDArray
 from algorithms.update_rule import UpdateRule
 from simulator.errors import ConfigurationError
 from simulator.executors.common import fresh
-from simulator.executors.compiled_kernels import Carry, Outputs, Replicas, noise_bytes, program
-from simulator.executors.compiled_plan import Blocks, Columns, Shape, Tracks
+from simulator.executors.compiled_kernels import (
+    Carry,
+    Outputs,
+    Program,
+    Replicas,
+    noise_bytes,
+    program,
+)
+from simulator.executors.compiled_plan import Blocks, Columns, Tracks
 from simulator.executors.plan import round_up
-from simulator.oracle import JaxOracle
+from simulator.oracle import DrawingOracle, JaxOracle
 
 DEFAULT_MEMORY_BYTES = 1 << 30
 
@@ -44,26 +51,19 @@ class Prepared(NamedTuple):
     """A program and what it is to run.
 
     Attributes:
-        shape, blocks: the plan.
+        blocks: the plan.
         points: slots to hold, one of them for points that nobody reads; 0 if none waits.
         capacity: blocks in a call, at most.
-        strip: blocks whose randomness is drawn together; divides the capacity.
-        run: the program.
+        grain: a call runs a multiple of so many blocks, but for the last. Floating-point draws
+            depend, in their last bit, on where in its strip a block is; so this is a strip.
+        program: for these.
     """
 
-    shape: Shape
     blocks: Blocks
     points: int
     capacity: int
-    strip: int
-    run: Any
-
-    @property
-    def bytes(self) -> int:
-        """What all its arrays take together."""
-        memory = self.run.memory_analysis()
-        arrays = memory.argument_size_in_bytes + memory.output_size_in_bytes
-        return int(arrays + memory.temp_size_in_bytes - memory.alias_size_in_bytes)
+    grain: int
+    program: Program
 
 
 class Lockstep:
@@ -74,9 +74,10 @@ class Lockstep:
         oracle, rule: the problem and the update rule.
         replicas: R seeds and hyperparameters.
         x0: [R, dim].
-        shape: of the blocks, see ``Tracks.shape``.
+        most_lanes: gradients computed together, over all replicas.
         on_blocks: called with the schedule's rows of each track, or -1, [lanes]; and with lengths
             and values of their gradients, [lanes, R].
+        least_points: slots to hold at least, so as to share a program with others.
 
     Attributes:
         version: server steps taken.
@@ -89,16 +90,19 @@ class Lockstep:
         rule: UpdateRule,
         replicas: Replicas,
         x0: jax.Array,
-        shape: Shape,
+        most_lanes: int,
         on_blocks: OnBlocks,
+        *,
+        least_points: int = 0,
     ) -> None:
         self._tracks, self._oracle, self._rule = tracks, oracle, rule
         self._replicas, self._x0, self._on_blocks = replicas, x0, on_blocks
-        self._shape = shape
+        self._shape = tracks.shape(len(x0), most_lanes)
         init = jax.vmap(rule.init)
         self._state = fresh(init(x0, replicas.hyperparameters))
         self._points: jax.Array | None = None
         self._slots: list[NDArray[np.int32]] = []
+        self._least_points = least_points
         self._pace = 1.0  # blocks in half a second
         self._prepared: tuple[Any, Prepared] | None = None
         self.version = 0
@@ -109,20 +113,26 @@ class Lockstep:
         return np.array(self._state.params)
 
     @property
+    def n_replicas(self) -> int:
+        """Replicas side by side."""
+        return len(self._x0)
+
+    @property
     def lanes(self) -> int:
         """Gradients of each replica that are computed together."""
         return self._shape.lanes
 
     def prepare(self, stop: int, wanted: Iterable[int]) -> Prepared:
         """Plan and compile the way to version ``stop``, stopping by at ``wanted``."""
-        key = (self.version, stop, frozenset(wanted))
-        if self._prepared is None or self._prepared[0] != key:
-            self._prepared = (key, self._prepare(stop, wanted))
+        what = (self.version, stop, frozenset(wanted))
+        if self._prepared is None or self._prepared[0] != what:
+            self._prepared = (what, self._prepare(stop, wanted))
         return self._prepared[1]
 
     def _prepare(self, stop: int, wanted: Iterable[int]) -> Prepared:
         blocks = Blocks(self._tracks, self._shape, self.version, stop, wanted)
-        points = 0 if self._shape.is_fresh else round_up(blocks.n_slots + 1)
+        needed = 0 if self._shape.is_fresh else round_up(blocks.n_slots + 1)
+        points = max(needed, self._least_points)
         capacity = self._capacity(blocks.n_blocks)
         arguments = (
             self._empty_carry(points, jax.ShapeDtypeStruct),
@@ -131,8 +141,9 @@ class Lockstep:
             self._replicas,
         )
         strip = self._strip(capacity)
-        run = program(self._oracle, self._rule, self._shape, strip, arguments)
-        return Prepared(self._shape, blocks, points, capacity, strip, run)
+        made = program(self._oracle, self._rule, self._shape, strip, arguments)
+        grain = strip if isinstance(self._oracle, DrawingOracle) else 1
+        return Prepared(blocks, points, capacity, grain, made)
 
     def _capacity(self, n_blocks: int) -> int:
         """Blocks in a call: a power of two, so that calls have few shapes."""
@@ -186,9 +197,8 @@ class Lockstep:
         prepared = self.prepare(stop, wanted)
         blocks, carry, done = prepared.blocks, self._start(prepared), 0
         while done < blocks.n_blocks:
-            # Whole strips: where a block is in its strip, so every bit, is then the same each time.
-            strips = max(1, int(self._pace) // prepared.strip)
-            count = min(prepared.capacity, strips * prepared.strip, blocks.n_blocks - done)
+            grains = max(1, int(self._pace) // prepared.grain)
+            count = min(prepared.capacity, grains * prepared.grain, blocks.n_blocks - done)
             carry, outputs = self._call(prepared, carry, done, count)
             self._state, self._points = carry.state, carry.points
             versions = blocks.versions[done : done + count].tolist()
@@ -231,7 +241,7 @@ class Lockstep:
         )
         started = time.perf_counter()
         arguments = jax.tree.map(jnp.asarray, (columns, np.uint32(count)))
-        carry, outputs = prepared.run(carry, *arguments, self._replicas)
+        carry, outputs = prepared.program.run(carry, *arguments, self._replicas)
         many = count * self._shape.lanes
         lengths, values = (
             np.asarray(leaf).reshape(-1, len(self._x0))[:many] for leaf in outputs[1:]
@@ -249,8 +259,8 @@ def fit(
     stop: int,
     wanted: Iterable[int],
     memory_bytes: int,
-) -> tuple[Lockstep, int, int]:
-    """What to run side by side in so much memory: how many replicas, and in how many lanes.
+) -> Lockstep:
+    """As many replicas side by side, in as many lanes, as there is memory for.
 
     Args:
         make: (replicas, most_lanes) -> what would run.
@@ -263,19 +273,17 @@ def fit(
     """
     while True:
         lockstep = make(replicas, most_lanes)
-        prepared = lockstep.prepare(stop, wanted)
-        needed = prepared.bytes
-        if needed <= memory_bytes:
-            return lockstep, replicas, most_lanes
-        temporary = prepared.run.memory_analysis().temp_size_in_bytes
-        if lockstep.lanes > 1 and (replicas == 1 or 2 * temporary > needed):
+        needs = lockstep.prepare(stop, wanted).program
+        if needs.bytes <= memory_bytes:
+            return lockstep
+        if lockstep.lanes > 1 and (replicas == 1 or 2 * needs.temporary_bytes > needs.bytes):
             most_lanes = replicas * lockstep.lanes // 2
         elif replicas > 1:
-            replicas = max(1, min(replicas - 1, replicas * memory_bytes // needed))
+            replicas = max(1, min(replicas - 1, replicas * memory_bytes // needs.bytes))
         else:
             raise ConfigurationError(
-                f"memory_bytes = {memory_bytes}: expected at least {needed} (bytes), which one "
-                "replica of this method needs"
+                f"memory_bytes = {memory_bytes}: expected at least {needs.bytes} (bytes), which "
+                "one replica of this method needs"
             )
 
 

@@ -247,7 +247,7 @@ REFUSALS = {
     "seed twice": (small(seeds=[1, 1]), "seeds: 1 is there 2 times"),
     "executor": (
         small(executor="bached"),
-        "executor = 'bached': expected 'batched' or 'sequential'. Did you mean 'batched'?",
+        "expected 'compiled', 'batched' or 'sequential'. Did you mean 'batched'?",
     ),
     "two grids": (
         small(evaluation={"points": 3, "every_seconds": 1.0}),
