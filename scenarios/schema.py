@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
@@ -19,14 +20,20 @@ from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, mo
 from scenarios.delay_section import Delay, DelaySection
 from scenarios.grid import read_methods
 from scenarios.method_section import MethodSection, write_method
+from scenarios.problems.exact_specs import HardInstanceSpec, MDPSpec
 from scenarios.problems.specs import EnvironmentSpec, ProblemSpec, QuadraticSpec
 from scenarios.sections import Count, Finite, FinitePositive, Problems, Section, check_keys
-from simulator.errors import nearest
+from simulator.errors import ConfigurationError, nearest
 
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 MAX_WORKERS = 1_000_000
 
-_SPECS = {"environment": EnvironmentSpec, "quadratic": QuadraticSpec}
+_SPECS: dict[str, Any] = {
+    "environment": EnvironmentSpec,
+    "quadratic": QuadraticSpec,
+    "mdp": MDPSpec,
+    "hard-instance": HardInstanceSpec,
+}
 _SET_ELSEWHERE = {"dtype": "precision", "evaluation_episodes": "evaluation.episodes"}
 
 
@@ -35,8 +42,8 @@ def _problem_fields(kind: str) -> dict[str, str]:
     names = {item.name: item.name for item in fields(_SPECS[kind])}
     for name in _SET_ELSEWHERE:
         names.pop(name, None)
-    if "kind" in names:  # which quadratic; in a file, kind says that it is one
-        names = {"quadratic": names.pop("kind"), **names}
+    if "kind" in names:  # which quadratic or MDP; in a file, kind says that it is one
+        names = {kind: names.pop("kind"), **names}
     return names
 
 
@@ -46,7 +53,7 @@ def read_problem(data: Any) -> ProblemSpec:
     Raises:
         ValueError: naming the key.
     """
-    if isinstance(data, EnvironmentSpec | QuadraticSpec):
+    if isinstance(data, ProblemSpec):
         return data
     if not isinstance(data, Mapping):
         raise ValueError("expected a table, as [problem]")
@@ -62,7 +69,12 @@ def read_problem(data: Any) -> ProblemSpec:
     check_keys(given, names)
     if kind == "environment" and "environment" not in given:
         raise ValueError("environment: missing; expected a Gymnasium id, as 'CartPole-v1'")
-    return _SPECS[kind](**{names[key]: value for key, value in given.items()})
+    try:
+        spec: ProblemSpec = _SPECS[kind](**{names[key]: value for key, value in given.items()})
+    except ConfigurationError as error:
+        # The specification's own kind has another name in a file.
+        raise ConfigurationError(re.sub("^kind(?= = )", kind, str(error))) from error
+    return spec
 
 
 def write_problem(spec: ProblemSpec) -> dict[str, Any]:

@@ -17,14 +17,17 @@ from simulator.errors import ConfigurationError
 
 CHECKED = (
     "CartPole-v1",
-    "HalfCheetah-v5",
     "Hopper-v5",
     "InvertedPendulum-v5",
     "Pendulum-v1",
     "Reacher-v5",
     "Walker2d-v5",
 )
-"""Ids for which a test holds envpool's steps against Gymnasium's."""
+"""Ids for which a test holds envpool's steps against Gymnasium's.
+
+HalfCheetah-v5 is not one: its physics is the same, but it prints a warning and writes a log file
+for every environment that is made, and is no faster.
+"""
 
 _NEVER = 1_000_000_000
 """Time limit of envpool's environments, steps: limits are ours to keep."""

@@ -14,7 +14,7 @@ from scenarios.problems.registry import build_problem
 from scenarios.problems.specs import EnvironmentSpec
 from simulator.errors import ConfigurationError
 
-N_STEPS = 5  # then HalfCheetah's contacts blow rounding up
+N_STEPS = 5  # after many, contacts blow rounding up
 
 
 def start_like(environment: Any, name: str, seen: np.ndarray) -> None:
