@@ -1,9 +1,10 @@
 """Running a scenario: every method on every seed, what is done kept at once.
 
 Rules:
-- where the compiled executor applies, trials that differ in seed and hyperparameters only are one
-  batch, and run side by side; elsewhere each trial runs alone, and seeds are the outer loop, so
-  that an interrupted run has compared all methods on some seeds;
+- with the compiled executor (or what stands in for it where Python steps the environments), trials
+  that differ in seed and hyperparameters only are one batch, and run side by side; elsewhere each
+  trial runs alone, and seeds are the outer loop, so that an interrupted run has compared all
+  methods on some seeds;
 - a (method, seed) that fails is recorded with its error, and the others go on;
 - a run that is interrupted keeps every finished (method, seed), and of those in flight the
   curves as far as they got, marked as interrupted; a second interrupt drops these;
@@ -213,7 +214,7 @@ def _run_all(
     workshop: Workshop, trials: list[Trial], directory: RunDirectory, reporter: Reporter
 ) -> list[Failure]:
     failures: list[Failure] = []
-    if workshop.is_compiled:
+    if workshop.is_side_by_side:
         for batch in batches(workshop, trials):
             failures += _attempt_batch(batch, directory, reporter)
         order = {(trial.method.name, trial.seed): index for index, trial in enumerate(trials)}

@@ -20,6 +20,7 @@ from simulator.engine import simulate
 from simulator.executors import executor
 from simulator.executors.common import Execution
 from simulator.executors.compiled_grid import Grid
+from simulator.executors.host_grid import HostGrid
 from simulator.live import LiveRun, run_live
 from simulator.oracle import JaxOracle
 from simulator.randomness import Purpose
@@ -73,42 +74,44 @@ class Workshop:
         )
 
     @property
-    def is_compiled(self) -> bool:
-        """Whether trials are executed side by side, in compiled grids."""
-        return self.scenario.executor == "compiled" and not self.why_not_compiled
+    def is_side_by_side(self) -> bool:
+        """Whether trials are executed side by side, in grids."""
+        return self.scenario.executor == "compiled" and not self._is_live
+
+    @property
+    def _is_live(self) -> bool:
+        return self.scenario.fleet.timing == "environment-step"
 
     @property
     def why_not_compiled(self) -> str:
         """Why no trial of this scenario can be; "" if all can."""
-        if self.scenario.fleet.timing == "environment-step":
+        if self._is_live:
             return "times depend on the trajectories: simulated and trained at once, in batches"
         if not isinstance(self.problem.oracle, JaxOracle):
-            return "the environment is stepped by Python: trained by the batched executor"
+            return "the environment is stepped by Python: trained in batches, seeds side by side"
         return ""
 
     def execution(self, method: MethodSection, schedule: Schedule, seed: int) -> Execution:
         """Prepare to turn a schedule into numbers, alone."""
         build = executor(self.scenario.executor)
-        limits = {"memory_bytes": self.scenario.memory_bytes} if self.is_compiled else {}
+        is_compiled = self.scenario.executor == "compiled" and not self.why_not_compiled
+        limits = {"memory_bytes": self.scenario.memory_bytes} if is_compiled else {}
         return build(schedule, self.problem.oracle, *_rule(method), seed, **limits)
 
-    def grid(self, replicas: Sequence[tuple[MethodSection, int, Schedule]]) -> Grid:
+    def grid(self, replicas: Sequence[tuple[MethodSection, int, Schedule]]) -> Grid | HostGrid:
         """Prepare to turn schedules into numbers, side by side.
 
         Args:
             replicas: method, seed and schedule of each; the methods differ in hyperparameters.
         """
-        rule = find_rule(replicas[0][0].update)
-        oracle = self.problem.oracle
-        assert isinstance(oracle, JaxOracle), self.why_not_compiled
-        return Grid(
-            [schedule for _, _, schedule in replicas],
-            oracle,
-            rule,
-            [make_hyperparameters(rule, method.hyperparameters) for method, _, _ in replicas],
-            [seed for _, seed, _ in replicas],
-            memory_bytes=self.scenario.memory_bytes,
-        )
+        rule, oracle = find_rule(replicas[0][0].update), self.problem.oracle
+        schedules = [schedule for _, _, schedule in replicas]
+        cells = [make_hyperparameters(rule, method.hyperparameters) for method, _, _ in replicas]
+        seeds = [seed for _, seed, _ in replicas]
+        limit = self.scenario.memory_bytes
+        if isinstance(oracle, JaxOracle):
+            return Grid(schedules, oracle, rule, cells, seeds, memory_bytes=limit)
+        return HostGrid(schedules, oracle, rule, cells, seeds, memory_bytes=limit)
 
     def live(self, method: MethodSection, seed: int, progress: Progress) -> LiveRun:
         """Simulate and execute at once, computations being timed per environment step.

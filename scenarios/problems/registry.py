@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from scenarios.problems.exact_specs import HardInstanceSpec, MDPSpec
 from scenarios.problems.specs import EnvironmentSpec, ProblemSpec, QuadraticSpec
+from simulator.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from scenarios.problems.problem import Problem
@@ -94,6 +95,11 @@ def _build_environment(spec: EnvironmentSpec, n_workers: int) -> Problem:
 
     found = find_environment(spec.environment)
     if found.functional is not None:
+        if spec.stepper != "gymnasium":
+            raise ConfigurationError(
+                f"stepper = {spec.stepper!r}: expected 'gymnasium' for {spec.environment!r}, which "
+                "runs inside jit"
+            )
         from scenarios.problems.jax_environments import JaxEnvironmentProblem
 
         return JaxEnvironmentProblem(spec, n_workers, found.functional, found.max_episode_steps)

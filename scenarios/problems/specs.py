@@ -22,6 +22,7 @@ from scenarios.problems.field_checks import (
 from simulator.errors import ConfigurationError
 
 POLICIES = ("auto", "categorical", "gaussian", "tabular")
+STEPPERS = ("gymnasium", "envpool")
 QUADRATICS = ("tridiagonal", "given")
 
 
@@ -51,6 +52,8 @@ class EnvironmentSpec:
         reward_scale: per-worker factor on rewards.
         evaluation_episodes: episodes per evaluated point, >= 1, at least; every worker's
             environment gets the same number.
+        stepper: of an environment that is not JAX's: "gymnasium", or "envpool", which is faster,
+            for the ids in ``scenarios.problems.steppers.CHECKED``.
         dtype: "float32" or "float64" (needs JAX's x64 mode).
     """
 
@@ -65,6 +68,7 @@ class EnvironmentSpec:
     observation_scale: Any = 1.0
     reward_scale: Any = 1.0
     evaluation_episodes: int = 32
+    stepper: str = "gymnasium"
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
@@ -90,6 +94,7 @@ class EnvironmentSpec:
         if not isinstance(self.normalise, bool):
             raise ConfigurationError(f"normalise = {self.normalise!r}: expected true or false")
         check_integer("evaluation_episodes", self.evaluation_episodes, 1, "episodes")
+        check_choice("stepper", self.stepper, STEPPERS)
         check_choice("dtype", self.dtype, DTYPES)
 
 

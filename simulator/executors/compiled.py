@@ -76,14 +76,14 @@ class Compiled(Execution):
             pass
 
     def _make(self, replicas: int, lanes: int) -> Lockstep:
-        del replicas
+        shape = self._tracks.shape(replicas, lanes)
         one = Replicas(
             self._seed[None],
             jax.tree.map(lambda leaf: leaf[None], self._hyperparameters),
             self._n_workers,
         )
         x0 = jnp.asarray(self._x0)[None]
-        return Lockstep(self._tracks, self._oracle, self._rule, one, x0, lanes, self._note)
+        return Lockstep(self._tracks, self._oracle, self._rule, one, x0, shape, self._note)
 
     def _note(self, rows: list[NDArray[np.int64]], lengths: Any, values: Any) -> None:
         live = rows[0] >= 0

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from algorithms.update_rule import Hyperparameters, UpdateRule
 from simulator.executors.common import Snapshot, as_arrays, starting_point
 from simulator.executors.compiled_kernels import Replicas
-from simulator.executors.compiled_plan import Track, Tracks
+from simulator.executors.compiled_plan import Shape, Track, Tracks
 from simulator.executors.compiled_replicas import DEFAULT_MEMORY_BYTES, Lockstep, fit, most_lanes
 from simulator.oracle import JaxOracle
 from simulator.schedule import Schedule
@@ -71,6 +71,8 @@ class Grid:
         self._memory_bytes = memory_bytes
         tracks = {id(schedule): Track.of(schedule) for schedule in schedules}
         self._tracks = [tracks[id(schedule)] for schedule in schedules]
+        self._all = Tracks(self._tracks)
+        self._shapes: dict[tuple[int, int], Shape] = {}
         self.lengths = [np.full(s.n_computations, -1, np.int32) for s in schedules]
 
     @property
@@ -171,7 +173,14 @@ class Grid:
                 live = mine >= 0
                 self.lengths[replica][mine[live]] = lengths[live, place]
 
-        tracks = Tracks([self._tracks[replica] for replica in members])
+        tracks = Tracks([self._tracks[replica] for replica in members], self._all.is_shared)
+        shape = self._shape(count, lanes)
         return Lockstep(
-            tracks, self._oracle, self._rule, replicas, x0, lanes, note, least_points=least_points
+            tracks, self._oracle, self._rule, replicas, x0, shape, note, least_points=least_points
         )
+
+    def _shape(self, count: int, lanes: int) -> Shape:
+        """Of the blocks of all replicas, so that those that take turns share a program."""
+        if (count, lanes) not in self._shapes:
+            self._shapes[count, lanes] = self._all.shape(count, lanes)
+        return self._shapes[count, lanes]

@@ -107,27 +107,31 @@ class Tracks:
     """The tracks of replicas side by side.
 
     Args:
-        tracks: of each replica; one if they are all the same.
+        tracks: of each replica.
+        is_shared: whether one stands for all; by default, if they are all the same.
 
     Attributes:
-        tracks: as given.
+        tracks: of each replica, or the one.
         n_steps: of the longest.
         counts, newest: int64 [n_steps], most gradients in the step and newest version it uses.
         staleness: for each track, int32 [n_steps], the largest of the step.
+        is_shared: see above.
         is_fresh: every gradient is taken at the version its step starts from.
     """
 
-    def __init__(self, tracks: Sequence[Track]) -> None:
+    def __init__(self, tracks: Sequence[Track], is_shared: bool | None = None) -> None:
         distinct = list({id(track): track for track in tracks}.values())
-        self.tracks = distinct if len(distinct) == 1 else list(tracks)
+        self.is_shared = len(distinct) == 1 if is_shared is None else is_shared
+        self.tracks = distinct if self.is_shared else list(tracks)
         self.n_steps = max(track.n_steps for track in distinct)
         steps = np.arange(self.n_steps)
         none = np.zeros_like(steps)
         self.counts = np.max([t.counts(self.n_steps) for t in distinct], axis=0)
         self.newest = np.max([t.reduce(np.maximum, self.n_steps, none) for t in distinct], axis=0)
-        oldest = [track.reduce(np.minimum, self.n_steps, steps) for track in self.tracks]
-        self.staleness = [(steps - column).astype(np.int32) for column in oldest]
-        self.is_fresh = all(bool(np.all(column == steps)) for column in oldest)
+        oldest = {id(t): t.reduce(np.minimum, self.n_steps, steps) for t in distinct}
+        staleness = {key: (steps - column).astype(np.int32) for key, column in oldest.items()}
+        self.staleness = [staleness[id(track)] for track in self.tracks]
+        self.is_fresh = not any(column.any() for column in staleness.values())
 
     def shape(self, replicas: int, most_lanes: int) -> Shape:
         """The block size that should take least time, with at most so many lanes in all.
@@ -141,8 +145,10 @@ class Tracks:
         rows = self._best_rows(replicas, most)
         groups = 1 if self.is_fresh else self._best_groups(replicas, rows, max(1, most // rows))
         is_whole = int(self.counts.max(initial=1)) <= rows
-        is_padded = any(self._is_padded(track, rows) for track in self.tracks)
-        return Shape(groups, rows, self.is_fresh, is_whole, is_padded, len(self.tracks) == 1)
+        is_padded = any(
+            self._is_padded(track, rows) for track in {id(t): t for t in self.tracks}.values()
+        )
+        return Shape(groups, rows, self.is_fresh, is_whole, is_padded, self.is_shared)
 
     def _is_padded(self, track: Track, rows: int) -> bool:
         counts = track.counts(self.n_steps)
@@ -307,7 +313,10 @@ class Blocks:
         ends_step = np.zeros(capacity * self._shape.groups, bool)
         ends_step[place] = self._group_of[step + 1] == group + 1
         window = _Window(capacity, place, int(starts[0]), step, spare_slot)
-        parts = [self._lanes(index, window, dtype) for index in range(len(self._tracks.tracks))]
+        tracks = self._tracks.tracks
+        one_of = {id(track): index for index, track in enumerate(tracks)}
+        made = {key: self._lanes(index, window, dtype) for key, index in one_of.items()}
+        parts = [made[id(track)] for track in tracks]
         columns = Columns(
             n_groups,
             ends_step.reshape(capacity, -1),

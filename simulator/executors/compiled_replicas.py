@@ -22,7 +22,7 @@ from simulator.executors.compiled_kernels import (
     noise_bytes,
     program,
 )
-from simulator.executors.compiled_plan import Blocks, Columns, Tracks
+from simulator.executors.compiled_plan import Blocks, Columns, Shape, Tracks
 from simulator.executors.plan import round_up
 from simulator.oracle import DrawingOracle, JaxOracle
 
@@ -74,7 +74,7 @@ class Lockstep:
         oracle, rule: the problem and the update rule.
         replicas: R seeds and hyperparameters.
         x0: [R, dim].
-        most_lanes: gradients computed together, over all replicas.
+        shape: of the blocks, see ``Tracks.shape``.
         on_blocks: called with the schedule's rows of each track, or -1, [lanes]; and with lengths
             and values of their gradients, [lanes, R].
         least_points: slots to hold at least, so as to share a program with others.
@@ -90,14 +90,14 @@ class Lockstep:
         rule: UpdateRule,
         replicas: Replicas,
         x0: jax.Array,
-        most_lanes: int,
+        shape: Shape,
         on_blocks: OnBlocks,
         *,
         least_points: int = 0,
     ) -> None:
         self._tracks, self._oracle, self._rule = tracks, oracle, rule
         self._replicas, self._x0, self._on_blocks = replicas, x0, on_blocks
-        self._shape = tracks.shape(len(x0), most_lanes)
+        self._shape = shape
         init = jax.vmap(rule.init)
         self._state = fresh(init(x0, replicas.hyperparameters))
         self._points: jax.Array | None = None

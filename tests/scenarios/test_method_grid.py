@@ -173,7 +173,7 @@ CARTPOLE = {"kind": "environment", "horizon": 10, "hidden": [4]}
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"problem": {**CARTPOLE, "environment": "CartPole-v1"}}, "stepped by Python: trained by"),
+        ({"problem": {**CARTPOLE, "environment": "CartPole-v1"}}, "stepped by Python: trained in"),
         (
             {
                 "problem": {**CARTPOLE, "environment": "phys2d/CartPole-v1"},

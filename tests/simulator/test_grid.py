@@ -171,3 +171,20 @@ def test_versions_out_of_order_are_refused(oracle: Any) -> None:
     other = simulate(Asynchronous(2), Constant([1.0, 2.0]), NoNetwork(), Budget(steps=2), 0)
     with pytest.raises(ValueError, match="a schedule for 2 workers, an oracle for 4"):
         Grid([other], oracle, RULE, CELLS[:1], [0])
+
+
+def test_random_delays_in_turns_are_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each seed has a schedule of its own, longer or shorter, and each chunk one or two of them."""
+    oracle = Quadratic(N)
+    seeds = [0, 0, 1, 1, 2]
+    by_seed = {seed: schedule_of("asynchronous", "star", seed, 20 + seed) for seed in seeds}
+    schedules = [by_seed[seed] for seed in seeds]
+    versions = [[schedule.n_steps] for schedule in schedules]
+    cells = [CELLS[0], CELLS[1], CELLS[0], CELLS[1], CELLS[2]]
+    whole = paths(Grid(schedules, oracle, RULE, cells, seeds), versions)
+    known = set(programs(oracle, RULE))
+    monkeypatch.setattr(Grid, "_most_replicas", lambda self: 2)
+    in_turns = paths(Grid(schedules, oracle, RULE, cells, seeds), versions)
+    assert len(set(programs(oracle, RULE)) - known) == 1
+    for one, other in zip(in_turns, whole, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
