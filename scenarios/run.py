@@ -206,7 +206,7 @@ def _attempt(trial: Trial, directory: RunDirectory, reporter: Reporter) -> Failu
     except KeyboardInterrupt:
         raise _keep(trial, directory, time.perf_counter() - started) from None
     except Exception as caught:  # noqa: BLE001  an environment may raise anything
-        exception, error, curve = caught, _one_line(caught), None
+        exception, error, curve = caught, one_line(caught), None
     row = trial.row(time.perf_counter() - started, error)
     directory.write(row, curve, trial.schedule)
     reporter.finished(row)
@@ -236,7 +236,8 @@ def _name(method: MethodSection, seed: int) -> str:
     return f"{method.name} seed {seed}"
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
+    """What went wrong in a run, for a table."""
     text = next(iter(str(error).splitlines()), "")
     if isinstance(error, _KNOWN_FAILURES):
         return text

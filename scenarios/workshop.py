@@ -23,6 +23,8 @@ from simulator.randomness import Purpose
 from simulator.schedule import Schedule
 from simulator.verify import verify_schedule
 
+_SCHEDULES_KEPT = 16
+
 Progress = Callable[[str, float], None]
 """Called with what is being done, and the fraction of it that is."""
 
@@ -49,14 +51,15 @@ class Workshop:
         self._schedules: dict[str, Schedule] = {}
 
     def schedule(self, method: MethodSection, seed: int, progress: Progress) -> Schedule:
-        """Simulate a method; once for all seeds if nothing is random.
+        """Simulate a method; once for all seeds and hyperparameters if nothing is random.
 
         Raises:
             ConfigurationError: method, fleet and network do not fit.
             SimulationStalled: the budget can never be reached.
         """
-        if method.name in self._schedules:
-            return self._schedules[method.name]
+        key = repr((method.coordinator, sorted(method.arguments.items())))
+        if key in self._schedules:
+            return self._schedules[key]
         schedule = simulate(
             self._composer.coordinator(method),
             self._compute,
@@ -67,7 +70,9 @@ class Workshop:
             progress=self._reported("simulating", progress),
         )
         if not self._is_random:
-            self._schedules[method.name] = schedule
+            while len(self._schedules) >= _SCHEDULES_KEPT:
+                del self._schedules[next(iter(self._schedules))]
+            self._schedules[key] = schedule
         return schedule
 
     def execution(self, method: MethodSection, schedule: Schedule, seed: int) -> Execution:

@@ -1,0 +1,180 @@
+"""Processes on this machine. They stay warm, and one that dies takes nothing with it but its run.
+
+Not ``concurrent.futures``: there, one killed process breaks the pool, and every script needs a
+guard around its main part. JAX does not survive a fork, so processes start from nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from scenarios.backends.backend import Listener, Outcome, single_threaded
+from scenarios.backends.dealer import Dealer
+from scenarios.store import RunSpec, Store
+from simulator.errors import ConfigurationError
+
+_MOST_DEATHS = 2
+"""A run in which so many processes died is recorded as failed."""
+
+
+class LocalBackend:
+    """See :class:`scenarios.backends.backend.Backend`.
+
+    Args:
+        jobs: processes; default as many as there are cores.
+    """
+
+    def __init__(self, jobs: int | None = None) -> None:
+        self.jobs = jobs or _cores()
+
+    def run(self, store: Store, specs: Sequence[RunSpec], listener: Listener) -> None:
+        """See :class:`scenarios.backends.backend.Backend`."""
+        if specs:
+            _Crew(store, specs, listener, min(self.jobs, len(specs))).work()
+
+
+class _Crew:
+    """The processes of one call of ``LocalBackend.run``."""
+
+    def __init__(
+        self, store: Store, specs: Sequence[RunSpec], listener: Listener, size: int
+    ) -> None:
+        self._store, self._listener = store, listener
+        self._specs = {spec.key: spec for spec in specs}
+        self._dealer = Dealer(specs, size)
+        self._deaths = dict.fromkeys(self._specs, 0)
+        self._size = size
+        self._members: dict[Connection, _Member] = {}
+
+    def work(self) -> None:
+        """Deal until nothing is left."""
+        try:
+            for number in range(self._size):
+                self._hire(number)
+            while self._members:
+                for pipe in wait(list(self._members)):
+                    self._hear(self._members[pipe])  # type: ignore[index]
+        finally:
+            for member in self._members.values():
+                member.end()
+
+    def _hire(self, number: int) -> None:
+        member = _Member(number, self._store)
+        self._members[member.pipe] = member
+
+    def _hear(self, member: _Member) -> None:
+        try:
+            kind, *rest = member.pipe.recv()
+        except (EOFError, ConnectionResetError):
+            self._bury(member)
+            return
+        if kind == "started":
+            self._listener.started(self._specs[rest[0]])
+        elif kind == "finished":
+            self._finish(member, rest[0])
+        elif kind == "broken":
+            raise ConfigurationError(rest[0])
+        else:  # ready, or idle
+            self._deal(member)
+
+    def _deal(self, member: _Member) -> None:
+        member.is_ready = True
+        member.holds = self._dealer.deal(member.number)
+        if member.holds:
+            member.send(member.holds)
+        else:
+            del self._members[member.pipe]
+            member.end()
+
+    def _finish(self, member: _Member, outcome: Outcome) -> None:
+        spec = member.holds.pop(0)
+        if outcome.wall_seconds:
+            self._dealer.took(spec, outcome.wall_seconds)
+        self._listener.finished(spec, outcome)
+
+    def _bury(self, member: _Member) -> None:
+        """A process died. What it was at gets another chance; another process takes its place."""
+        del self._members[member.pipe]
+        code = member.end()
+        if not member.is_ready:
+            raise ConfigurationError(
+                f"a process that computes runs ended with code {code} before its first one; "
+                f"what it printed is above"
+            )
+        self._count_death(member, code)
+        self._dealer.give_back(member.holds)
+        self._hire(member.number)
+
+    def _count_death(self, member: _Member, code: int) -> None:
+        if not member.holds:
+            return
+        spec = member.holds[0]
+        self._deaths[spec.key] += 1
+        if self._deaths[spec.key] < _MOST_DEATHS:
+            return
+        member.holds.pop(0)
+        why = f"signal {-code}" if code < 0 else f"code {code}"
+        hint = ": out of memory?" if code == -9 else ""
+        error = f"the process that computed it died {_MOST_DEATHS} times ({why}{hint})"
+        self._store.fail(spec, error)
+        self._listener.finished(spec, Outcome(spec.key, "failed", error))
+
+
+class _Member:
+    """One process.
+
+    Attributes:
+        pipe: to it.
+        holds: runs that it has and has not finished, in order.
+    """
+
+    def __init__(self, number: int, store: Store) -> None:
+        self.number = number
+        self.holds: list[RunSpec] = []
+        self.is_ready = False
+        self.pipe, theirs = Pipe()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "scenarios.backends.worker", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            env=os.environ | _environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+        theirs.close()
+        self.send((str(store.path.absolute()), store.axes))
+
+    def send(self, value: Any) -> None:
+        """Tell it something; that it is gone will be noticed on listening."""
+        try:
+            self.pipe.send(value)
+        except (BrokenPipeError, ConnectionResetError):
+            return
+
+    def end(self) -> int:
+        """Let it go; what it is at is lost.
+
+        Returns:
+            Its exit code, negative for a signal.
+        """
+        self.pipe.close()
+        if self._process.poll() is None and self.holds:
+            self._process.kill()
+        return self._process.wait()
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _environment() -> dict[str, str]:
+    """What makes processes compute alike, and import what this one would."""
+    return {**single_threaded(), "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
