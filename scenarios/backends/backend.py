@@ -48,6 +48,9 @@ class Backend(Protocol):
             ConfigurationError: results can not be kept, or no work be done.
         """
 
+    def close(self) -> None:
+        """End processes that stayed for another call of ``run``."""
+
 
 _ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 

@@ -1,9 +1,18 @@
-"""Dealing runs to processes: few compilations, few messages, nobody idle.
+"""Dealing runs to processes: few compilations, few messages, nobody idle who could help.
 
-Runs that differ only in seed and hyperparameters share everything that is compiled, and their
-schedule if nothing in it is random: they are a *group*. A process stays with a group as long as
-it has runs; one that needs a new group takes an untouched one, and only when there is none helps
-with another's. Runs are dealt in chunks of about a second's work.
+Runs of one scenario, coordinator and update rule are a *family*: they share most of what is
+compiled. Those that differ only in seed and in the rule's hyperparameters share all of it, and
+their schedule if nothing in it is random: they are a *group*. A process asks for runs and gets, in
+this order of preference, some
+
+1. of the group it is at;
+2. of a family that it has compiled for;
+3. of a family that nobody has compiled for;
+4. of another's family, if what is left there takes longer than to compile once more. As long as
+   that is not known it gets nothing, and asks again when it may be.
+
+Runs are dealt in chunks of about a second's work, one at a time until it is known how long they
+take. That is also where runs that share a schedule can be computed in one compiled call.
 """
 
 from __future__ import annotations
@@ -11,70 +20,113 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from scenarios.store import RunSpec
 
 _CHUNK_SECONDS = 1.0
 _LONGEST_CHUNK = 64
+_SURELY_LONG_SECONDS = 30.0
+"""A first run of this length is not just compilation."""
+
+
+@dataclass
+class _Family:
+    """What is waiting, and how long its runs take: the first ever, and the latest after that."""
+
+    waiting: dict[str, deque[RunSpec]] = field(default_factory=dict)
+    first_seconds: float | None = None
+    last_seconds: float | None = None
+
+    @property
+    def left(self) -> int:
+        return sum(len(specs) for specs in self.waiting.values())
+
+    def is_worth_helping(self) -> bool:
+        if self.first_seconds is None or not self.left:
+            return False
+        if self.last_seconds is None:
+            return self.first_seconds > _SURELY_LONG_SECONDS
+        return self.left * self.last_seconds > self.first_seconds
 
 
 class Dealer:
     """Hands out runs.
 
     Args:
-        specs: the runs.
         n_processes: that will ask.
     """
 
-    def __init__(self, specs: Sequence[RunSpec], n_processes: int) -> None:
+    def __init__(self, n_processes: int) -> None:
         self._n_processes = n_processes
-        self._groups: dict[str, deque[RunSpec]] = {}
-        for spec in specs:
-            self._groups.setdefault(_group(spec), deque()).append(spec)
+        self._families: dict[str, _Family] = {}
         self._at: dict[int, str] = {}  # process -> its group
-        self._seconds: dict[str, float] = {}  # of a run of a group, as last seen
+        self._warm: dict[int, set[str]] = {}  # process -> families it has compiled for
 
-    def deal(self, process: int) -> list[RunSpec]:
-        """The next runs of a process; empty if none is left."""
-        group = self._choose(process)
-        if group is None:
-            self._at.pop(process, None)
-            return []
-        self._at[process] = group
-        waiting = self._groups[group]
-        return [waiting.popleft() for _ in range(self._chunk(group))]
-
-    def took(self, spec: RunSpec, wall_seconds: float) -> None:
-        """A run took so long."""
-        self._seconds[_group(spec)] = wall_seconds
+    def add(self, specs: Sequence[RunSpec]) -> None:
+        """More runs to deal."""
+        for spec in specs:
+            self._waiting(spec).append(spec)
 
     def give_back(self, specs: Sequence[RunSpec]) -> None:
         """Runs that were dealt and not begun."""
         for spec in reversed(specs):
-            self._groups[_group(spec)].appendleft(spec)
+            self._waiting(spec).appendleft(spec)
+
+    def forget(self, process: int) -> None:
+        """A process is gone, and what it had compiled."""
+        self._at.pop(process, None)
+        self._warm.pop(process, None)
+
+    def took(self, spec: RunSpec, wall_seconds: float) -> None:
+        """A run took so long."""
+        family = self._families[spec.family]
+        if family.first_seconds is None:
+            family.first_seconds = wall_seconds
+        else:
+            family.last_seconds = wall_seconds
+
+    def left(self) -> int:
+        """Runs not dealt yet."""
+        return sum(family.left for family in self._families.values())
+
+    def deal(self, process: int) -> list[RunSpec]:
+        """The next runs of a process; empty if there is nothing for it, now or ever."""
+        name = self._choose(process)
+        if name is None:
+            return []
+        family = self._families[name]
+        groups = [group for group, specs in family.waiting.items() if specs]
+        group = self._at.get(process)
+        group = group if group in groups else groups[0]
+        self._at[process] = group
+        self._warm.setdefault(process, set()).add(name)
+        waiting = family.waiting[group]
+        return [waiting.popleft() for _ in range(self._chunk(family, len(waiting)))]
+
+    def _waiting(self, spec: RunSpec) -> deque[RunSpec]:
+        family = self._families.setdefault(spec.family, _Family())
+        return family.waiting.setdefault(spec.group, deque())
 
     def _choose(self, process: int) -> str | None:
-        left = [group for group, waiting in self._groups.items() if waiting]
-        mine = self._at.get(process)
-        if mine in left:
-            return mine
-        others = {group for other, group in self._at.items() if other != process}
-        untouched = [group for group in left if group not in others]
-        if untouched:
-            return untouched[0]
-        return max(left, key=lambda group: len(self._groups[group]), default=None)
+        """A family for a process."""
+        left = [name for name, family in self._families.items() if family.left]
+        mine = self._warm.get(process, set())
+        group = self._at.get(process)
+        for name in left:
+            if name in mine and self._families[name].waiting.get(group or ""):
+                return name
+        everyone = set().union(*self._warm.values()) if self._warm else set()
+        preferred = [n for n in left if n in mine] or [n for n in left if n not in everyone]
+        if preferred:
+            return preferred[0]
+        helped = [name for name in left if self._families[name].is_worth_helping()]
+        return max(helped, key=lambda name: self._families[name].left, default=None)
 
-    def _chunk(self, group: str) -> int:
-        """How many runs to deal: one until it is known how long they take."""
-        left = len(self._groups[group])
-        seconds = self._seconds.get(group)
+    def _chunk(self, family: _Family, waiting: int) -> int:
+        seconds = family.last_seconds
         if seconds is None:
             return 1
-        lasting = _CHUNK_SECONDS / max(seconds, 1e-6)
-        fair = math.ceil(left / (2 * self._n_processes))
-        return max(1, min(int(lasting), fair, left, _LONGEST_CHUNK))
-
-
-def _group(spec: RunSpec) -> str:
-    method = spec.method
-    return repr((id(spec.scenario), method.coordinator, method.update, method.arguments))
+        lasting = int(_CHUNK_SECONDS / max(seconds, 1e-6))
+        fair = math.ceil(family.left / (2 * self._n_processes))
+        return max(1, min(lasting, fair, waiting, _LONGEST_CHUNK))

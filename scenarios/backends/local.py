@@ -32,40 +32,57 @@ class LocalBackend:
 
     def __init__(self, jobs: int | None = None) -> None:
         self.jobs = jobs or _cores()
+        self._crew: _Crew | None = None
 
     def run(self, store: Store, specs: Sequence[RunSpec], listener: Listener) -> None:
         """See :class:`scenarios.backends.backend.Backend`."""
-        if specs:
-            _Crew(store, specs, listener, min(self.jobs, len(specs))).work()
+        if self._crew is None or self._crew.store.path != store.path:
+            self.close()
+            self._crew = _Crew(store, self.jobs)
+        try:
+            self._crew.work(specs, listener)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """See :class:`scenarios.backends.backend.Backend`."""
+        if self._crew is not None:
+            self._crew.dismiss()
+            self._crew = None
 
 
 class _Crew:
-    """The processes of one call of ``LocalBackend.run``."""
+    """Processes that work on one store, and what they are at."""
 
-    def __init__(
-        self, store: Store, specs: Sequence[RunSpec], listener: Listener, size: int
-    ) -> None:
-        self._store, self._listener = store, listener
-        self._specs = {spec.key: spec for spec in specs}
-        self._dealer = Dealer(specs, size)
-        self._deaths = dict.fromkeys(self._specs, 0)
-        self._size = size
+    def __init__(self, store: Store, most: int) -> None:
+        self.store = store
+        self._most = most
+        self._dealer = Dealer(most)
         self._members: dict[Connection, _Member] = {}
 
-    def work(self) -> None:
-        """Deal until nothing is left."""
-        try:
-            for number in range(self._size):
-                self._hire(number)
-            while self._members:
-                for pipe in wait(list(self._members)):
-                    self._hear(self._members[pipe])  # type: ignore[index]
-        finally:
-            for member in self._members.values():
-                member.end()
+    def work(self, specs: Sequence[RunSpec], listener: Listener) -> None:
+        """Compute runs until none is left."""
+        self._specs = {spec.key: spec for spec in specs}
+        self._deaths = dict.fromkeys(self._specs, 0)
+        self._listener = listener
+        self._dealer.add(specs)
+        while len(self._members) < min(self._most, len(specs)):
+            self._hire(len(self._members))
+        self._deal()
+        while self._dealer.left() or any(member.holds for member in self._members.values()):
+            for pipe in wait(list(self._members)):
+                self._hear(self._members[pipe])  # type: ignore[index]
+            self._deal()
+
+    def dismiss(self) -> None:
+        """End all processes; runs in flight are lost."""
+        for member in self._members.values():
+            member.end()
+        self._members.clear()
 
     def _hire(self, number: int) -> None:
-        member = _Member(number, self._store)
+        member = _Member(number, self.store)
         self._members[member.pipe] = member
 
     def _hear(self, member: _Member) -> None:
@@ -74,23 +91,22 @@ class _Crew:
         except (EOFError, ConnectionResetError):
             self._bury(member)
             return
-        if kind == "started":
+        if kind == "ready":
+            member.is_ready = True
+        elif kind == "started":
             self._listener.started(self._specs[rest[0]])
         elif kind == "finished":
             self._finish(member, rest[0])
-        elif kind == "broken":
-            raise ConfigurationError(rest[0])
-        else:  # ready, or idle
-            self._deal(member)
-
-    def _deal(self, member: _Member) -> None:
-        member.is_ready = True
-        member.holds = self._dealer.deal(member.number)
-        if member.holds:
-            member.send(member.holds)
         else:
-            del self._members[member.pipe]
-            member.end()
+            raise ConfigurationError(rest[0])
+
+    def _deal(self) -> None:
+        """Give runs to everybody who has none."""
+        for member in self._members.values():
+            if member.is_ready and not member.holds:
+                member.holds = self._dealer.deal(member.number)
+                if member.holds:
+                    member.send(member.holds)
 
     def _finish(self, member: _Member, outcome: Outcome) -> None:
         spec = member.holds.pop(0)
@@ -107,13 +123,13 @@ class _Crew:
                 f"a process that computes runs ended with code {code} before its first one; "
                 f"what it printed is above"
             )
-        self._count_death(member, code)
+        if member.holds:
+            self._count_death(member, code)
+        self._dealer.forget(member.number)
         self._dealer.give_back(member.holds)
         self._hire(member.number)
 
     def _count_death(self, member: _Member, code: int) -> None:
-        if not member.holds:
-            return
         spec = member.holds[0]
         self._deaths[spec.key] += 1
         if self._deaths[spec.key] < _MOST_DEATHS:
@@ -122,7 +138,7 @@ class _Crew:
         why = f"signal {-code}" if code < 0 else f"code {code}"
         hint = ": out of memory?" if code == -9 else ""
         error = f"the process that computed it died {_MOST_DEATHS} times ({why}{hint})"
-        self._store.fail(spec, error)
+        self.store.fail(spec, error)
         self._listener.finished(spec, Outcome(spec.key, "failed", error))
 
 

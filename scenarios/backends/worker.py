@@ -1,7 +1,7 @@
 """A process that computes runs for ``scenarios.backends.local``: told what over a pipe.
 
 It gets (store path, axes), then lists of runs; it says ("ready",), ("started", key),
-("finished", Outcome), ("idle",) after each list, and ("broken", text) when results can not be kept.
+("finished", Outcome), and ("broken", text) when results can not be kept.
 It ends when the pipe does: nobody is left to tell it what to do.
 """
 
@@ -31,7 +31,6 @@ def serve(pipe: Connection) -> None:
             for spec in specs:
                 pipe.send(("started", spec.key))
                 pipe.send(("finished", compute(store, bench, spec)))
-            pipe.send(("idle",))
         except (EOFError, BrokenPipeError, ConnectionResetError):
             return
         except ConfigurationError as error:

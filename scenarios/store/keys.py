@@ -29,6 +29,10 @@ class RunSpec:
         scenario: shared by the runs of one point; its own methods and seeds do not count.
         method, seed: which.
         settings: column -> value, what the sweep set at this run's point, for its file.
+        family: the same for runs of one scenario, coordinator and update rule: they share most of
+            what is compiled.
+        group: the same for runs that, besides, have the same arguments of the coordinator: they
+            share all of it, and their schedule if nothing is random.
     """
 
     key: str
@@ -36,11 +40,14 @@ class RunSpec:
     method: MethodSection
     seed: int
     settings: Mapping[str, Any] = field(default_factory=dict)
+    family: str = ""
+    group: str = ""
 
     @property
     def name(self) -> str:
         """For messages: method, seed, and where in the sweep."""
-        where = ", ".join(f"{key} = {value}" for key, value in self.settings.items())
+        told = {key: value for key, value in self.settings.items() if value is not None}
+        where = ", ".join(f"{key} = {value}" for key, value in told.items())
         return f"{self.method.name} seed {self.seed}{f' ({where})' if where else ''}"
 
     def alone(self) -> Scenario:
@@ -69,7 +76,15 @@ def specs_of(
     common = digest([RESULTS_VERSION, shared])
     seeds = list(seeds)
     return [
-        RunSpec(_key(common, method, seed), scenario, method, seed, {**settings, **own})
+        RunSpec(
+            key=_key(common, method, seed),
+            scenario=scenario,
+            method=method,
+            seed=seed,
+            settings={**settings, **own},
+            family=f"{common} {method.coordinator} {method.update}",
+            group=f"{common} {method.coordinator} {method.update} {method.arguments}",
+        )
         for method, own in methods
         for seed in seeds
     ]

@@ -29,9 +29,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from scenarios.schema import digest
 from scenarios.store import run_file
 from scenarios.store.claims import Claim, claim, is_held
-from scenarios.schema import digest
 from scenarios.store.keys import RunSpec
 from scenarios.store.run_file import FORMAT, SCHEMA_VERSION, StoredRun, check_version
 from simulator.errors import ConfigurationError

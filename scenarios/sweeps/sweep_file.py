@@ -1,4 +1,6 @@
-"""Sweep files: a scenario, and axes along which it changes. ::
+"""Sweep files: a scenario, and axes along which it changes.
+
+::
 
     scenario = "quadratic"              # shipped, or a file beside this one
     methods = ["rennala-sgd"]           # default: the scenario's
@@ -16,6 +18,7 @@
     seeds = [100, 101]
     criterion = "area"
     grid = { stepsize = [0.01, 0.1, 1.0] }
+
 """
 
 from __future__ import annotations

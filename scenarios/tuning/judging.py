@@ -106,6 +106,5 @@ def sensitivities(judged: Sequence[Judged]) -> list[Sensitivity]:
     return sorted(found, key=lambda s: (order.index(s.hyperparameter), _sortable(s.value)))
 
 
-
 def _sortable(value: Any) -> tuple[int, Any]:
     return (0, value) if isinstance(value, int | float) else (1, str(value))

@@ -99,7 +99,7 @@ def tune(
     reporter = reporter or SweepReporter()
     _check(points, section)
     tasks = [
-        _Task(point, method, grid, make_search(method, grid, point.scenario.fleet.workers, section), [])
+        _task(point, method, grid, section)
         for point in points
         for method, grid in _grids(point.scenario, section)
     ]
@@ -109,6 +109,11 @@ def tune(
     runs = [spec for one in tuned for spec in _specs(one.point, [one.best.candidate])]
     fresh = execute(store, runs, backend, reporter, "fresh seeds", retry)
     return TuningResult(tuned, tuple(runs), tuning, fresh)
+
+
+def _task(point: Point, method: MethodSection, grid: Grid, section: TuneSection) -> _Task:
+    search = make_search(method, grid, point.scenario.fleet.workers, section)
+    return _Task(point, method, grid, search, [])
 
 
 def _grids(scenario: Scenario, section: TuneSection) -> list[tuple[MethodSection, Grid]]:
@@ -147,7 +152,8 @@ def _search(
     reporter: SweepReporter,
     retry: bool,
 ) -> Tally:
-    done, skipped, failures = 0, 0, []
+    done, skipped = 0, 0
+    failures: list[tuple[RunSpec, str]] = []
     while asked := [(task, wanted) for task in tasks if (wanted := task.search.ask())]:
         specs = {id(task): _specs(task.point, wanted, section.seeds) for task, wanted in asked}
         every = [spec for group in specs.values() for spec in group]
@@ -164,7 +170,9 @@ def _search(
 def _specs(
     point: Point, candidates: Sequence[Candidate], seeds: Sequence[int] | None = None
 ) -> list[RunSpec]:
-    methods = [(one.method, {**point.settings_of(one.method), **one.settings}) for one in candidates]
+    methods = [
+        (one.method, {**point.settings_of(one.method), **one.settings}) for one in candidates
+    ]
     return specs_of(point.scenario, methods, seeds or point.scenario.seeds, {})
 
 
