@@ -20,6 +20,7 @@ from simulator.executors import executor
 from simulator.executors.common import Execution
 from simulator.live import LiveRun, run_live
 from simulator.randomness import Purpose
+from simulator.resume import Keeper
 from simulator.schedule import Schedule
 from simulator.verify import verify_schedule
 
@@ -80,7 +81,13 @@ class Workshop:
         build = executor(self.scenario.executor)
         return build(schedule, self.problem.oracle, *_rule(method), seed)
 
-    def live(self, method: MethodSection, seed: int, progress: Progress) -> LiveRun:
+    def live(
+        self,
+        method: MethodSection,
+        seed: int,
+        progress: Progress,
+        keeper: Keeper | None = None,
+    ) -> LiveRun:
         """Simulate and execute at once, computations being timed per environment step.
 
         Raises:
@@ -97,6 +104,7 @@ class Workshop:
             *_rule(method),
             snapshot_seconds=self._known_times(),
             progress=self._reported("training", progress),
+            keeper=keeper,
         )
         if self._verify:
             times = _LengthTimes(self._compute, done)

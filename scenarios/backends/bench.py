@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from scenarios.checkpoint import FileKeeper, run_resumably
 from scenarios.compose import build_problem
 from scenarios.judging import divergence
 from scenarios.run import one_line
@@ -69,7 +70,8 @@ class Bench:
     ) -> tuple[bytes, str]:
         workshop = self._workshop_for(spec.scenario)
         trial = Trial(workshop, spec.method, spec.seed)
-        trial.run(lambda phase, fraction: alive())
+        keeper = FileKeeper(checkpoint, spec.key) if checkpoint else None
+        run_resumably(trial, lambda phase, fraction: alive(), keeper)
         curve = trial.curve()
         if curve is None:
             raise RuntimeError("the run has no curve")

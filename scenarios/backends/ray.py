@@ -8,6 +8,7 @@ in one thread too, so the bytes are the same.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -60,7 +61,7 @@ class RayBackend:
     def _connect(self, address: str | None) -> None:
         where = address or "auto"
         try:
-            self._ray.init(address=where, log_to_driver=False, logging_level="ERROR")
+            self._ray.init(address=where, log_to_driver=False, logging_level=logging.ERROR)
         except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
             first = next(iter(str(error).splitlines()), "")
             raise ConfigurationError(

@@ -21,7 +21,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -35,7 +34,7 @@ from scenarios.store.claims import Claim, claim, is_held
 from scenarios.store.keys import RunSpec
 from scenarios.store.run_file import FORMAT, SCHEMA_VERSION, StoredRun, check_version
 from simulator.errors import ConfigurationError
-from simulator.parquet import read_json, user_errors
+from simulator.parquet import read_json, user_errors, write_durably
 
 _FOLDERS = ("runs", "failed", "claims", "checkpoints", "plans", "journal", "damaged")
 _ABANDONED_SECONDS = 3600.0
@@ -242,25 +241,6 @@ class Store:
 
     def _failure_path(self, key: str) -> Path:
         return self.path / "failed" / f"{key}.json"
-
-
-def write_durably(path: Path, content: bytes) -> None:
-    """Write a file beside ``path``, see it onto the disk, and only then give it its name.
-
-    Raises:
-        ConfigurationError: the file system refuses (disk full, no permission); what was there
-            before is still there.
-    """
-    partial = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
-    with user_errors(path, "write"):
-        try:
-            with partial.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
 
 
 def _remove_abandoned(folder: Path) -> None:
