@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -67,13 +68,17 @@ class FileKeeper:
         buffer = BytesIO()
         arrays: dict[str, Any] = {_FINGERPRINT: np.array(self._fingerprint), **make()}
         np.savez(buffer, **arrays)
+        with user_errors(self.path, "write"):
+            self.path.parent.mkdir(exist_ok=True)
         write_durably(self.path, buffer.getvalue())
         self._latest = time.monotonic()
 
     def remove(self) -> None:
-        """Forget the checkpoint."""
+        """Forget the checkpoint, and the folder if it was the last one in there."""
         with user_errors(self.path, "remove"):
             self.path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.parent.rmdir()
 
 
 def run_resumably(trial: Trial, progress: Progress, keeper: FileKeeper | None) -> None:

@@ -69,6 +69,9 @@ def run(
     check: Annotated[
         bool, typer.Option("--check", help="Check every schedule against the simulation's rules.")
     ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run that was stopped in --out.")
+    ] = False,
     debug: Debug = False,
 ) -> None:
     """Run a scenario and print its table. Ctrl-C keeps what is done."""
@@ -88,6 +91,7 @@ def run(
                 executor=executor,
                 verify=check,
                 reporter=reporter,
+                resume=resume,
             )
         print_result(result)
     _report_failures(result, debug)

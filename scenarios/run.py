@@ -5,7 +5,8 @@ Rules:
 - a (method, seed) that fails is recorded with its error, and the others go on;
 - a run that is interrupted keeps every finished (method, seed), and of the one in flight the
   curve as far as it got, marked as interrupted; a second interrupt drops that one;
-- a directory with a run in it is never written over.
+- a directory with a run in it is never written over; with ``resume`` its missing (method, seed)
+  are added, the one that was in flight from its latest checkpoint on.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
+from scenarios.checkpoint import FileKeeper, run_resumably
 from scenarios.compose import build_problem
 from scenarios.dump import to_toml
 from scenarios.judging import divergence
@@ -26,6 +29,7 @@ from simulator.errors import ConfigurationError, SimulationBug, SimulationStalle
 from simulator.precision import precision
 from simulator.records import MethodRecord, Metric, RunDirectory, RunRow, is_run
 
+_INTERRUPTED = "interrupted at"
 _KNOWN_FAILURES = (ConfigurationError, SimulationStalled)
 
 
@@ -96,6 +100,7 @@ def run(
     executor: str | None = None,
     verify: bool = False,
     reporter: Reporter | None = None,
+    resume: bool = False,
 ) -> RunResult:
     """Run every method of a scenario on every seed.
 
@@ -108,6 +113,7 @@ def run(
         executor: "batched" or "sequential", instead of the scenario's.
         verify: check every schedule against the rules of the simulation.
         reporter: hears how it is going.
+        resume: go on with the run of the same scenario that is in ``out``.
 
     Returns:
         What was written, and which methods failed.
@@ -121,11 +127,18 @@ def run(
     reporter = reporter or Reporter()
     with precision(scenario.precision):
         workshop = Workshop(scenario, build_problem(scenario), verify)
-        directory = _create(scenario, workshop, out)
-        trials = [Trial(workshop, m, seed) for seed in scenario.seeds for m in scenario.methods]
+        directory = _reopen(scenario, out) if resume else _create(scenario, workshop, out)
+        earlier = {(row.method, row.seed): row for row in directory.runs() if not _is_cut(row)}
+        trials = [
+            Trial(workshop, method, seed)
+            for seed in scenario.seeds
+            for method in scenario.methods
+            if (method.name, seed) not in earlier
+        ]
         reporter.begin(len(trials))
+        outcomes = [_earlier_failure(row) for row in earlier.values()]
         try:
-            outcomes = [_attempt(trial, directory, reporter) for trial in trials]
+            outcomes += [_attempt(trial, directory, reporter) for trial in trials]
         except Interrupted:
             raise
         except KeyboardInterrupt:  # while writing
@@ -194,13 +207,48 @@ def _create(scenario: Scenario, workshop: Workshop, out: str | Path | None) -> R
     )
 
 
+def _reopen(scenario: Scenario, out: str | Path | None) -> RunDirectory:
+    from scenarios.load import from_data, parse
+
+    if out is None:
+        raise ConfigurationError("resume: expected with out, the directory to go on in")
+    directory = RunDirectory.open(out)
+    source = str(directory.path / "scenario.toml")
+    there = from_data(parse(directory.scenario(), source), source)
+    if there.content_id() != scenario.content_id():
+        raise ConfigurationError(
+            f"{directory.path}: holds a run of another scenario: its methods, seeds and all that "
+            "is simulated must be the same to go on with it"
+        )
+    return directory
+
+
+def _is_cut(row: RunRow) -> bool:
+    return row.error.startswith(_INTERRUPTED)
+
+
+def _earlier_failure(row: RunRow) -> Failure | None:
+    return Failure(row.method, row.seed, row.error) if row.error else None
+
+
+def _keeper(trial: Trial, directory: RunDirectory) -> FileKeeper:
+    name = f"{quote(trial.method.name, safe='')}--seed{trial.seed}.npz"
+    fingerprint = f"{trial.workshop.content_id} {trial.method.name} {trial.seed}"
+    return FileKeeper(directory.path / "checkpoints" / name, fingerprint)
+
+
 def _attempt(trial: Trial, directory: RunDirectory, reporter: Reporter) -> Failure | None:
     """Run one trial and put it on disk, whatever becomes of it."""
     method, seed = trial.method, trial.seed
     exception: BaseException | None = None
     started = time.perf_counter()
+    keeper = _keeper(trial, directory)
+
+    def progress(phase: str, fraction: float) -> None:
+        reporter.doing(method.name, seed, phase, fraction)
+
     try:
-        trial.run(lambda phase, fraction: reporter.doing(method.name, seed, phase, fraction))
+        run_resumably(trial, progress, keeper)
         curve = trial.curve()
         error = divergence(curve) if curve else ""
     except KeyboardInterrupt:
@@ -209,6 +257,7 @@ def _attempt(trial: Trial, directory: RunDirectory, reporter: Reporter) -> Failu
         exception, error, curve = caught, one_line(caught), None
     row = trial.row(time.perf_counter() - started, error)
     directory.write(row, curve, trial.schedule)
+    keeper.remove()
     reporter.finished(row)
     return Failure(method.name, seed, error, exception) if error else None
 
@@ -220,7 +269,7 @@ def _keep(trial: Trial, directory: RunDirectory, wall_seconds: float) -> Interru
     if curve is None or trial.schedule is None:
         return Interrupted(directory, f"{kept}; {_name(trial.method, trial.seed)} was dropped")
     reached = f"{curve.seconds[-1]:g} of {trial.schedule.end_seconds:g} simulated seconds"
-    row = trial.row(wall_seconds, f"interrupted at {reached}")
+    row = trial.row(wall_seconds, f"{_INTERRUPTED} {reached}")
     directory.write(row, curve, trial.schedule)
     return Interrupted(
         directory, f"{kept}, and {_name(trial.method, trial.seed)} as far as {reached}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,11 @@ class Workshop:
                 del self._schedules[next(iter(self._schedules))]
             self._schedules[key] = schedule
         return schedule
+
+    @cached_property
+    def content_id(self) -> str:
+        """Of the scenario."""
+        return self.scenario.content_id()
 
     def execution(self, method: MethodSection, schedule: Schedule, seed: int) -> Execution:
         """Prepare to turn a schedule into numbers."""

@@ -9,6 +9,7 @@
     checkpoints/KEY.* how far a long run has come
     plans/*.json      which runs were asked for, for ``straggler status``
     journal/*.jsonl   what each process did, and how long it took
+    tuning.parquet, ...  what tuning found (``scenarios.tuning.write``)
     damaged/          files of runs that could not be read, set aside and never removed
 
 Rules: a run is done if and only if its file is in ``runs``; there is no index. Every file appears

@@ -12,6 +12,7 @@ from scenarios.sweeps.execute import SweepReporter, Tally, execute
 from scenarios.sweeps.point import specs
 from scenarios.sweeps.sweep_file import Sweep
 from scenarios.tuning.tune import Tuned, tune
+from scenarios.tuning.write import write_tuning
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,9 @@ def run_sweep(
     reporter = reporter or SweepReporter()
     if sweep.tune is not None:
         found = tune(path, sweep.points, sweep.tune, backend, reporter, retry)
-        return SweepResult(Store.open(path), found.runs, found.fresh, found.tuned)
+        store = Store.open(path)
+        write_tuning(store, found.tuned, sweep.tune.criterion)
+        return SweepResult(store, found.runs, found.fresh, found.tuned)
     runs = [spec for point in sweep.points for spec in specs(point)]
     store = Store.create(path, settings_types([point.settings for point in sweep.points]))
     return SweepResult(store, tuple(runs), execute(store, runs, backend, reporter, "", retry))

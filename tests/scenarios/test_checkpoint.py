@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scenario_data import small
 
+from scenarios.api import Interrupted, Reporter, run
 from scenarios.checkpoint import FileKeeper, run_resumably
 from scenarios.compose import build_problem
 from scenarios.load import from_data
@@ -63,14 +64,15 @@ CASES = {
     "batched": {"executor": "batched"},
     "host": {"executor": "batched", "problem": HOST},
     "live": {"fleet__timing": "environment-step", "problem": ENVIRONMENT,
-             "budget": {"seconds": 250}},
+             "methods": METHODS[:2], "budget": {"seconds": 120}},
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_stopped_and_resumed_is_undisturbed_byte_for_byte(tmp_path, case):
-    changes = {"budget": {"seconds": 9}, "evaluation": {"points": 8, "episodes": 2}}
-    scenario = from_data(small(methods=METHODS, **(changes | CASES[case])), case)
+    changes = {"methods": METHODS, "budget": {"seconds": 9}}
+    evaluation = {"evaluation": {"points": 8, "episodes": 2}}
+    scenario = from_data(small(**(changes | evaluation | CASES[case])), case)
     with precision(scenario.precision):
         workshop = Workshop(scenario, build_problem(scenario))
         for method in scenario.methods:
@@ -93,10 +95,15 @@ def test_a_resumed_run_computes_only_the_rest(tmp_path, monkeypatch):
         path = tmp_path / "run.npz"
         with pytest.raises(Killed):
             trial_of(workshop, "rennala-sgd").run(ignore, DyingKeeper(path, 3))
+        before = [0, 1, 2]
         seen = []
         monkeypatch.setattr(Trial, "_add", lambda trial, snapshot: seen.append(snapshot.version))
-        trial_of(workshop, "rennala-sgd").run(ignore, FileKeeper(path, "this run"))
-    assert len(seen) == 3  # of six evaluations
+        resumed = trial_of(workshop, "rennala-sgd")
+        resumed.run(ignore, FileKeeper(path, "this run"))
+    assert resumed._versions == before  # what was judged before comes from the file
+    assert resumed.schedule is not None
+    assert seen[0] > before[-1]
+    assert seen[-1] == resumed.schedule.n_steps
 
 
 @pytest.mark.parametrize("what", ["damaged", "of another run", "of another schedule", "incomplete"])
@@ -134,6 +141,39 @@ def test_a_short_run_writes_no_checkpoint(tmp_path):
 
 
 def test_no_room_for_a_checkpoint_is_told(tmp_path):
-    keeper = FileKeeper(tmp_path / "missing" / "run.npz", "this run", every_seconds=0)
-    with pytest.raises(ConfigurationError, match="cannot write: No such file"):
+    (tmp_path / "in-the-way").write_text("")
+    keeper = FileKeeper(tmp_path / "in-the-way" / "run.npz", "this run", every_seconds=0)
+    with pytest.raises(ConfigurationError, match="cannot write: "):
         keeper.offer(lambda: {"a": np.zeros(2)})
+
+
+class Stopping(Reporter):
+    """Presses Ctrl-C once in the middle of the second run."""
+
+    def doing(self, method, seed, phase, fraction):
+        if method == "asynchronous-sgd" and phase == "training" and fraction > 0.5:
+            raise KeyboardInterrupt
+
+
+def test_a_run_that_was_stopped_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("scenarios.checkpoint.EVERY_SECONDS", 0.0)
+    scenario = from_data(small(seeds=2, evaluation={"points": 6}), "small")
+    whole = run(scenario, out=tmp_path / "whole").directory
+    with pytest.raises(Interrupted):
+        run(scenario, out=tmp_path / "parts", reporter=Stopping())
+    [checkpoint] = (tmp_path / "parts" / "checkpoints").iterdir()
+    assert checkpoint.name == "asynchronous-sgd--seed0.npz"
+    result = run(scenario, out=tmp_path / "parts", resume=True)
+    assert not result.failures
+    assert not checkpoint.parent.exists()
+    for name in ("curves.parquet", "scenario.toml"):
+        assert (tmp_path / "parts" / name).read_bytes() == (whole.path / name).read_bytes()
+
+
+def test_going_on_refuses_another_scenario(tmp_path):
+    run(from_data(small(), "small"), out=tmp_path / "run")
+    other = from_data(small(budget={"seconds": 6}), "small")
+    with pytest.raises(ConfigurationError, match="holds a run of another scenario"):
+        run(other, out=tmp_path / "run", resume=True)
+    with pytest.raises(ConfigurationError, match="resume: expected with out"):
+        run(other, resume=True)
