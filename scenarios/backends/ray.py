@@ -9,6 +9,7 @@ in one thread too, so the bytes are the same.
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from scenarios.store.claims import Claim
 from simulator.errors import ConfigurationError
 
 _WAIT_SECONDS = 1.0
+_KNOCK_SECONDS = 5.0
 _MOST_LOSSES = 5
 """A run lost so often, with its node or its process, is recorded as failed."""
 
@@ -61,8 +63,9 @@ class RayBackend:
     def _connect(self, address: str | None) -> None:
         where = address or "auto"
         try:
+            _knock(where)
             self._ray.init(address=where, log_to_driver=False, logging_level=logging.ERROR)
-        except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+        except (OSError, ValueError, RuntimeError) as error:
             first = next(iter(str(error).splitlines()), "")
             raise ConfigurationError(
                 f"address = {where!r}: no Ray cluster there: {first}; start one with "
@@ -77,6 +80,17 @@ class RayBackend:
         """See :class:`scenarios.backends.backend.Backend`."""
         if self._is_ours:
             self._ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Refuse an address HOST:PORT where nobody answers: Ray itself would try for minutes.
+
+    Raises:
+        OSError: nobody answers.
+    """
+    host, colon, port = address.rpartition(":")
+    if colon and "/" not in host and port.isdecimal():
+        socket.create_connection((host, int(port)), _KNOCK_SECONDS).close()
 
 
 class _Job:

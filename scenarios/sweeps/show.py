@@ -31,6 +31,11 @@ from scenarios.tuning.judging import Judged, sensitivities
 from scenarios.tuning.tune import Tuned
 
 _MOST_ROWS = 60
+_SCORES: dict[str, str] = {
+    "area": "Score: the metric averaged over simulated time; mean over the tuning seeds.",
+    "time-to-target": "Score: simulated seconds to the target; mean over the tuning seeds, one "
+    "that missed it counting as the length of the run.",
+}
 _LINES_EVERY = 20
 """Without a terminal, a line for about so many parts of a stage."""
 
@@ -114,6 +119,8 @@ def reporter_for(quiet: bool) -> Iterator[SweepReporter]:
 def print_sweep(result: SweepResult) -> None:
     """Print what came out of a sweep, and where it is."""
     console = console_for()
+    if result.tuned:
+        console.print(_SCORES[result.criterion])
     for tuned in result.tuned[:_MOST_ROWS]:
         _print_tuned(tuned, console)
     console.print(_outcomes(result))

@@ -24,12 +24,14 @@ class SweepResult:
         runs: what it wanted; after tuning, the winners.
         tally: how they ended.
         tuned: what tuning found, if it was asked for.
+        criterion: by which it chose.
     """
 
     store: Store
     runs: tuple[RunSpec, ...]
     tally: Tally
     tuned: tuple[Tuned, ...] = ()
+    criterion: str = ""
 
 
 def run_sweep(
@@ -56,7 +58,7 @@ def run_sweep(
         found = tune(path, sweep.points, sweep.tune, backend, reporter, retry)
         store = Store.open(path)
         write_tuning(store, found.tuned, sweep.tune.criterion)
-        return SweepResult(store, found.runs, found.fresh, found.tuned)
+        return SweepResult(store, found.runs, found.fresh, found.tuned, sweep.tune.criterion)
     runs = [spec for point in sweep.points for spec in specs(point)]
     store = Store.create(path, settings_types([point.settings for point in sweep.points]))
     return SweepResult(store, tuple(runs), execute(store, runs, backend, reporter, "", retry))

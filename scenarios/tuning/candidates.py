@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from scenarios.tuning.settings import Grid, TuneSection
 from simulator.errors import ConfigurationError, nearest
 
 _DEFAULT_FACTORS = [2.0**power for power in range(-4, 5)]
+_AT_THE_END = 0.02
 _MOST_CANDIDATES = 100_000
 
 
@@ -122,7 +124,8 @@ def candidate(method: MethodSection, tried: Mapping[str, Any], n_workers: int) -
 def edges(best: Candidate, grid: Mapping[str, Sequence[Any]]) -> list[str]:
     """Where the winner sits at an end of its grid that could be moved: a text for each.
 
-    Numbers only; an end that is the end of what the hyperparameter may be does not count.
+    Numbers only; an end that is the end of what the hyperparameter may be does not count. Within
+    2 % of the end is at the end: a search between the ends seldom proposes an end itself.
     """
     texts = []
     for name, values in grid.items():
@@ -131,11 +134,19 @@ def edges(best: Candidate, grid: Mapping[str, Sequence[Any]]) -> list[str]:
             continue
         value, low, high = best.tried[name], min(numbers), max(numbers)
         smallest, largest = _range(best.method, name)
-        if value == low and low > smallest:
+        place = _place(value, low, high)
+        if place <= _AT_THE_END and low > smallest:
             texts.append(f"{name} = {value:g} is the smallest of its grid: try smaller ones")
-        if value == high and high < largest:
+        if place >= 1 - _AT_THE_END and high < largest:
             texts.append(f"{name} = {value:g} is the largest of its grid: try larger ones")
     return texts
+
+
+def _place(value: float, low: float, high: float) -> float:
+    """Where a value is between two others: 0 to 1, by the logarithm if these are positive."""
+    if low > 0:
+        value, low, high = math.log(value), math.log(low), math.log(high)
+    return (value - low) / (high - low)
 
 
 def _range(method: MethodSection, name: str) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 ::
 
     tuning.parquet        a row per candidate: point, method, hyperparameters, score, rank; the
-                          winner has rank 0, and says in ``edge`` where it sits at an end of its grid
+                          winner has rank 0, and in ``edge`` where it is at an end of its grid
     sensitivity.parquet   a row per value of each hyperparameter: the best score possible with it
     tuned.toml            the scenario with the winners, for ``straggler run``; for a sweep,
                           tuned/0.toml, tuned/1.toml, ..., a file per point

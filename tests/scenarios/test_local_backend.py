@@ -174,7 +174,7 @@ def test_what_a_process_can_not_write_ends_the_sweep_with_one_message(tmp_path):
 
 def test_processes_compute_what_one_thread_here_would(tmp_path, undisturbed, sweep_path):
     store = run_sweep(load_sweep(sweep_path), tmp_path / "store", HereBackend()).store
-    assert {spec for spec in contents(store.path)} == set(undisturbed)
+    assert set(contents(store.path)) == set(undisturbed)
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,11 @@ def test_a_change_of_results_changes_every_key(monkeypatch):
 
 def test_a_measured_file_counts_by_what_is_in_it(tmp_path):
     found = []
-    for name, text in (("a", "seconds\n1\n2\n"), ("b", "seconds\n1\n2\n"), ("c", "seconds\n1\n3\n")):
+    for name, text in (
+        ("a", "seconds\n1\n2\n"),
+        ("b", "seconds\n1\n2\n"),
+        ("c", "seconds\n1\n3\n"),
+    ):
         path = tmp_path / f"{name}.csv"
         path.write_text(text)
         model = {"kind": "empirical", "path": str(path)}
@@ -183,7 +187,9 @@ def test_a_run_of_another_version_in_the_store_stops_it_unharmed(store, spec, mo
 
 
 def test_mixed_stores_are_refused(store, tmp_path):
-    with pytest.raises(ConfigurationError, match=r"told apart by nothing; these would be by n \(int"):
+    with pytest.raises(
+        ConfigurationError, match=r"told apart by nothing; these would be by n \(int"
+    ):
         Store.create(store.path, {"n": "int64"})
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("precious")
@@ -309,5 +315,3 @@ def test_a_torn_claim_holds_for_a_moment_only(tmp_path):
     long_ago = time.time() - 60
     os.utime(path, (long_ago, long_ago))
     assert claim(path) is not None
-
-
