@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis import statistics, style
+from analysis.selection import MOST_LINES, worth_drawing
 from analysis.statistics import Band
 from simulator.errors import ConfigurationError, nearest
 from simulator.records import Curve, Metric, RunDirectory
@@ -73,6 +74,9 @@ def plot_run(
         log: a logarithmic metric axis; default for a positive metric where lower is better, once
             it spans more than two decades.
 
+    Of more than eight methods, the best of each coordinator and update rule is drawn: what a
+    grid of hyperparameters is for.
+
     Returns:
         The files written.
 
@@ -90,6 +94,7 @@ def plot_run(
     curves = [curve for curve in run.curves() if len(curve.seconds)]
     if not curves:
         raise ConfigurationError(f"{run.path}: nothing to draw: no method has finished")
+    curves, note = worth_drawing(run, curves, chosen)
     log = _choose_log(curves, chosen, log)
     target = Path(run.path / "plots" if out is None else out)
     stem = quote(chosen.name, safe="")
@@ -97,7 +102,7 @@ def plot_run(
     figures[f"{stem}-overview"] = tuple(POSITIONS)
     written: list[Path] = []
     for name, positions in figures.items():
-        written += _draw_and_save(run, curves, chosen, positions, size, log, target / name)
+        written += _draw_and_save(run, curves, chosen, positions, size, log, target / name, note)
     return written
 
 
@@ -121,12 +126,13 @@ def _draw_and_save(
     size: str,
     log: bool,
     stem: Path,
+    note: str,
 ) -> list[Path]:
     from matplotlib.style import context
 
     # "default" first: a matplotlibrc of the user's changes nothing.
     with context(["default", style.RC]):
-        figure = draw(run, curves, metric, positions, size, log)
+        figure = draw(run, curves, metric, positions, size, log, note)
         return _save(figure, stem)
 
 
@@ -149,13 +155,14 @@ def lines_of(
     run: RunDirectory, curves: Sequence[Curve], metric: Metric, position: str
 ) -> list[Line]:
     """One line per method that has a curve, in the run's order; it says if its median diverged."""
-    lines = []
+    lines: list[Line] = []
     for index, method in enumerate(run.methods):
         group = [curve for curve in curves if curve.method == method.id]
         if group:
             grid, band = statistics.band_over(group, metric, position)
             note = "" if np.isfinite(band.median[-1]) else " (diverged)"
-            lines.append(Line(index, method.label + note, grid, band))
+            place = index if len(run.methods) <= MOST_LINES else len(lines)
+            lines.append(Line(place, method.label + note, grid, band))
     return lines
 
 
@@ -166,6 +173,7 @@ def draw(
     positions: Sequence[str],
     size: str,
     log: bool,
+    note: str = "",
 ) -> Figure:
     """Draw one panel per position on a figure of its own; see :func:`plot_run`."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -184,7 +192,8 @@ def draw(
         if not side_by_side or panel is panels[0]:
             label = f"{metric.label} ({metric.unit})" if metric.unit else metric.label
             panel.set_ylabel(_wrap(_literal(label), _AXIS_INCHES))
-    figure.suptitle(f"{_wrap(_literal(run.name), width)}\n{_caption(curves)}", fontsize=8)
+    lines = [_literal(run.name), _caption(curves), *([note] if note else [])]
+    figure.suptitle("\n".join(_wrap(line, width) for line in lines), fontsize=8)
     _add_legend(figure, panels[0])
     return figure
 

@@ -61,7 +61,7 @@ def run(
         ),
     ] = None,
     executor: Annotated[
-        str | None, typer.Option(help="batched or sequential, instead of the scenario's.")
+        str | None, typer.Option(help="compiled, batched or sequential, instead of the scenario's.")
     ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No progress, only the table and failures.")

@@ -65,11 +65,13 @@ def _lines(item: Any, data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _join(path: str, line: str) -> str:
-    """``line`` starts with a field of the section at ``path``, or with 'expected'."""
+    """``line`` starts with a field of the section at ``path``, with '=' or with 'expected'."""
     if not path:
         return line
     if line.startswith("expected"):
         return f"{path}: {line}"
+    if line.startswith("="):
+        return f"{path} {line}"
     return f"{path}{'' if line.startswith('[') else '.'}{line}"
 
 

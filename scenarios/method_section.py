@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -36,6 +36,7 @@ class MethodSection:
         update: name of an update rule.
         arguments: of the coordinator, besides ``n_workers``.
         hyperparameters: of the rule: numbers, or {value, offset, power}.
+        position: of its entry in the file, for messages.
     """
 
     name: str
@@ -44,6 +45,7 @@ class MethodSection:
     update: str
     arguments: Mapping[str, Any]
     hyperparameters: Mapping[str, float | Mapping[str, float]]
+    position: int = field(default=0, compare=False)
 
     def build_coordinator(self, n_workers: int) -> Coordinator:
         """A fresh coordinator for a fleet.
@@ -55,11 +57,12 @@ class MethodSection:
         return coordinator
 
 
-def read_method(data: Any) -> MethodSection:
-    """Read one entry of ``methods``.
+def read_method(data: Any, position: int = 0) -> MethodSection:
+    """Read one entry of ``methods``, without lists: see ``scenarios.grid``.
 
     Args:
         data: its table, flat.
+        position: of the entry.
 
     Raises:
         ValueError: naming the key; ``Problems`` if there are several.
@@ -88,6 +91,7 @@ def read_method(data: Any) -> MethodSection:
         update=row.update,
         arguments=_arguments(data, parameters),
         hyperparameters=_hyperparameters(data, rule, parameters),
+        position=position,
     )
 
 

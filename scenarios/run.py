@@ -1,12 +1,17 @@
 """Running a scenario: every method on every seed, what is done kept at once.
 
 Rules:
-- seeds are the outer loop, so that an interrupted run has compared all methods on some seeds;
+- with the compiled executor (or what stands in for it where Python steps the environments), trials
+  that differ in seed and hyperparameters only are one batch, and run side by side; elsewhere each
+  trial runs alone, and seeds are the outer loop, so that an interrupted run has compared all
+  methods on some seeds;
 - a (method, seed) that fails is recorded with its error, and the others go on;
-- a run that is interrupted keeps every finished (method, seed), and of the one in flight the
-  curve as far as it got, marked as interrupted; a second interrupt drops that one;
-- a directory with a run in it is never written over; with ``resume`` its missing (method, seed)
-  are added, the one that was in flight from its latest checkpoint on.
+- a run that is interrupted keeps every finished (method, seed), and of those in flight the
+  curves as far as they got, marked as interrupted; a second interrupt drops these;
+- ``wall_seconds`` of a batch are shared equally;
+- a directory with a run in it is never written over; with ``resume``, what is missing in it is
+  added: whole batches, because who runs side by side decides on last bits, and a trial that runs
+  alone from its latest checkpoint on.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from scenarios.batch import Batch, batches
 from scenarios.checkpoint import FileKeeper, run_resumably
 from scenarios.compose import build_problem
 from scenarios.dump import to_toml
@@ -29,6 +35,7 @@ from simulator.errors import ConfigurationError, SimulationBug, SimulationStalle
 from simulator.precision import precision
 from simulator.records import MethodRecord, Metric, RunDirectory, RunRow, is_run
 
+_SHOWN = 3
 _INTERRUPTED = "interrupted at"
 _KNOWN_FAILURES = (ConfigurationError, SimulationStalled)
 
@@ -84,8 +91,11 @@ class Reporter:
     def begin(self, trials: int) -> None:
         """So many (method, seed) are going to run."""
 
-    def doing(self, method: str, seed: int, phase: str, fraction: float) -> None:
-        """Some fraction of a phase ("simulating" or "training") of a (method, seed) is done."""
+    def note(self, text: str) -> None:
+        """Something worth knowing about how it runs."""
+
+    def doing(self, what: str, trials: int, phase: str, fraction: float) -> None:
+        """Some fraction of a phase ("simulating" or "training") of so many trials is done."""
 
     def finished(self, row: RunRow) -> None:
         """A (method, seed) is on disk."""
@@ -109,8 +119,9 @@ def run(
         seeds: a count or a list, instead of the scenario's.
         out: directory to write, new or empty; default the first free of runs/NAME, runs/NAME-2,
             runs/NAME-3, ...
-        methods: names of those to run, instead of all.
-        executor: "batched" or "sequential", instead of the scenario's.
+        methods: names of those to run, instead of all; of a grid, its name without values means
+            all its cells.
+        executor: "compiled", "batched" or "sequential", instead of the scenario's.
         verify: check every schedule against the rules of the simulation.
         reporter: hears how it is going.
         resume: go on with the run of the same scenario that is in ``out``.
@@ -128,22 +139,18 @@ def run(
     with precision(scenario.precision):
         workshop = Workshop(scenario, build_problem(scenario), verify)
         directory = _reopen(scenario, out) if resume else _create(scenario, workshop, out)
-        earlier = {(row.method, row.seed): row for row in directory.runs() if not _is_cut(row)}
-        trials = [
-            Trial(workshop, method, seed)
-            for seed in scenario.seeds
-            for method in scenario.methods
-            if (method.name, seed) not in earlier
-        ]
+        trials = [Trial(workshop, m, seed) for seed in scenario.seeds for m in scenario.methods]
+        trials, earlier = _split(workshop, trials, directory)
         reporter.begin(len(trials))
-        outcomes = [_earlier_failure(row) for row in earlier.values()]
+        if scenario.executor == "compiled" and workshop.why_not_compiled:
+            reporter.note(workshop.why_not_compiled)
         try:
-            outcomes += [_attempt(trial, directory, reporter) for trial in trials]
+            failures = _run_all(workshop, trials, directory, reporter)
         except Interrupted:
             raise
         except KeyboardInterrupt:  # while writing
             raise Interrupted(directory, _kept(directory)) from None
-    return RunResult(directory, tuple(failure for failure in outcomes if failure))
+    return RunResult(directory, (*earlier, *failures))
 
 
 def narrowed(
@@ -165,18 +172,22 @@ def narrowed(
     if executor is not None:
         data["executor"] = executor
     if methods is not None:
-        data["methods"] = [data["methods"][_position(scenario, name)] for name in methods]
+        chosen = [place for name in methods for place in _positions(scenario, name)]
+        data["methods"] = [data["methods"][place] for place in chosen]
     changed = (seeds, methods, executor) != (None, None, None)
     return from_data(data, scenario.name) if changed else scenario
 
 
-def _position(scenario: Scenario, name: str) -> int:
+def _positions(scenario: Scenario, name: str) -> list[int]:
     names = [method.name for method in scenario.methods]
-    if name not in names:
+    if name in names:
+        return [names.index(name)]
+    cells = [index for index, other in enumerate(names) if other.startswith(f"{name} ")]
+    if not cells:
         raise ConfigurationError(
             f"methods: {scenario.name} has no method {name!r}.{nearest(name, names)}"
         )
-    return names.index(name)
+    return cells
 
 
 def free_directory(name: str) -> Path:
@@ -223,12 +234,26 @@ def _reopen(scenario: Scenario, out: str | Path | None) -> RunDirectory:
     return directory
 
 
-def _is_cut(row: RunRow) -> bool:
-    return row.error.startswith(_INTERRUPTED)
-
-
-def _earlier_failure(row: RunRow) -> Failure | None:
-    return Failure(row.method, row.seed, row.error) if row.error else None
+def _split(
+    workshop: Workshop, trials: list[Trial], directory: RunDirectory
+) -> tuple[list[Trial], list[Failure]]:
+    """The trials that are to run, and how those that are not had failed."""
+    there = {
+        (row.method, row.seed): row
+        for row in directory.runs()
+        if not row.error.startswith(_INTERRUPTED)
+    }
+    groups = [[trial] for trial in trials]
+    if workshop.is_side_by_side:
+        groups = [list(batch.trials) for batch in batches(workshop, trials)]
+    over = {
+        (trial.method.name, trial.seed)
+        for group in groups
+        if all((trial.method.name, trial.seed) in there for trial in group)
+        for trial in group
+    }
+    failures = [Failure(*key, there[key].error) for key in over if there[key].error]
+    return [trial for trial in trials if (trial.method.name, trial.seed) not in over], failures
 
 
 def _keeper(trial: Trial, directory: RunDirectory) -> FileKeeper:
@@ -237,43 +262,113 @@ def _keeper(trial: Trial, directory: RunDirectory) -> FileKeeper:
     return FileKeeper(directory.path / "checkpoints" / name, fingerprint)
 
 
-def _attempt(trial: Trial, directory: RunDirectory, reporter: Reporter) -> Failure | None:
+def _run_all(
+    workshop: Workshop, trials: list[Trial], directory: RunDirectory, reporter: Reporter
+) -> list[Failure]:
+    failures: list[Failure] = []
+    if workshop.is_side_by_side:
+        for batch in batches(workshop, trials):
+            alone = batch.trials[0] if len(batch.trials) == 1 else None
+            if alone is not None:  # as in a batch of one, and it can go on from a checkpoint
+                failures += _attempt(alone, directory, reporter)
+            else:
+                failures += _attempt_batch(batch, directory, reporter)
+        order = {(trial.method.name, trial.seed): index for index, trial in enumerate(trials)}
+        return sorted(failures, key=lambda failure: order[failure.method, failure.seed])
+    for trial in trials:
+        failures += _attempt(trial, directory, reporter)
+    return failures
+
+
+def _attempt_batch(batch: Batch, directory: RunDirectory, reporter: Reporter) -> list[Failure]:
+    """Run a batch and put it on disk, whatever becomes of it."""
+    everyone, name = list(batch.trials), batch.name
+    started = time.perf_counter()
+
+    def progress(phase: str, fraction: float) -> None:
+        reporter.doing(name, len(everyone), phase, fraction)
+
+    def share() -> float:
+        return (time.perf_counter() - started) / len(everyone)
+
+    failures: list[Failure] = []
+    try:
+        batch.simulate(progress)
+        for trial, error in batch.failed:
+            failures += _write(trial, directory, reporter, share(), error)
+        try:
+            batch.train(progress)
+        except Exception:  # noqa: BLE001  whose fault is it? one by one, it will show
+            for trial in batch.trials:
+                alone = Trial(batch.workshop, trial.method, trial.seed)
+                failures += _attempt(alone, directory, reporter)
+            return failures
+        for trial in batch.trials:
+            failures += _write(trial, directory, reporter, share())
+    except Interrupted:
+        raise
+    except KeyboardInterrupt:
+        raise _keep(everyone, directory, share()) from None
+    return failures
+
+
+def _attempt(trial: Trial, directory: RunDirectory, reporter: Reporter) -> list[Failure]:
     """Run one trial and put it on disk, whatever becomes of it."""
-    method, seed = trial.method, trial.seed
-    exception: BaseException | None = None
+    name = _name(trial.method, trial.seed)
+    exception: Exception | None = None
     started = time.perf_counter()
     keeper = _keeper(trial, directory)
 
     def progress(phase: str, fraction: float) -> None:
-        reporter.doing(method.name, seed, phase, fraction)
+        reporter.doing(name, 1, phase, fraction)
 
     try:
         run_resumably(trial, progress, keeper)
+    except KeyboardInterrupt:
+        raise _keep([trial], directory, time.perf_counter() - started) from None
+    except Exception as caught:  # noqa: BLE001  an environment may raise anything
+        exception = caught
+    failures = _write(trial, directory, reporter, time.perf_counter() - started, exception)
+    keeper.remove()
+    return failures
+
+
+def _write(
+    trial: Trial,
+    directory: RunDirectory,
+    reporter: Reporter,
+    wall_seconds: float,
+    exception: Exception | None = None,
+) -> list[Failure]:
+    """Put a trial that is over on disk."""
+    if exception is None:
         curve = trial.curve()
         error = divergence(curve) if curve else ""
-    except KeyboardInterrupt:
-        raise _keep(trial, directory, time.perf_counter() - started) from None
-    except Exception as caught:  # noqa: BLE001  an environment may raise anything
-        exception, error, curve = caught, one_line(caught), None
-    row = trial.row(time.perf_counter() - started, error)
+    else:
+        error, curve = one_line(exception), None
+    row = trial.row(wall_seconds, error)
     directory.write(row, curve, trial.schedule)
-    keeper.remove()
     reporter.finished(row)
-    return Failure(method.name, seed, error, exception) if error else None
+    return [Failure(trial.method.name, trial.seed, error, exception)] if error else []
 
 
-def _keep(trial: Trial, directory: RunDirectory, wall_seconds: float) -> Interrupted:
-    """Write what there is of an interrupted trial."""
+def _keep(trials: list[Trial], directory: RunDirectory, wall_seconds: float) -> Interrupted:
+    """Write what there is of interrupted trials."""
     kept = _kept(directory)
-    curve = trial.curve()
-    if curve is None or trial.schedule is None:
-        return Interrupted(directory, f"{kept}; {_name(trial.method, trial.seed)} was dropped")
-    reached = f"{curve.seconds[-1]:g} of {trial.schedule.end_seconds:g} simulated seconds"
-    row = trial.row(wall_seconds, f"{_INTERRUPTED} {reached}")
-    directory.write(row, curve, trial.schedule)
-    return Interrupted(
-        directory, f"{kept}, and {_name(trial.method, trial.seed)} as far as {reached}"
-    )
+    done = {(row.method, row.seed) for row in directory.runs()}
+    texts = []
+    for trial in trials:
+        if (trial.method.name, trial.seed) in done:
+            continue
+        name, curve = _name(trial.method, trial.seed), trial.curve()
+        if curve is None or trial.schedule is None:
+            texts.append(f"{name} was dropped")
+            continue
+        reached = f"{curve.seconds[-1]:g} of {trial.schedule.end_seconds:g} simulated seconds"
+        directory.write(trial.row(wall_seconds, f"{_INTERRUPTED} {reached}"), curve, trial.schedule)
+        texts.append(f"{name} as far as {reached}")
+    shown = [*texts[:_SHOWN], *([f"{len(texts) - _SHOWN} more"] if len(texts) > _SHOWN else [])]
+    return Interrupted(directory, "; ".join([kept, *shown]))
 
 
 def _kept(directory: RunDirectory) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
@@ -17,15 +18,22 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, model_validator
 
 from scenarios.delay_section import Delay, DelaySection
-from scenarios.method_section import MethodSection, read_method, write_method
+from scenarios.grid import read_methods
+from scenarios.method_section import MethodSection, write_method
+from scenarios.problems.exact_specs import HardInstanceSpec, MDPSpec
 from scenarios.problems.specs import EnvironmentSpec, ProblemSpec, QuadraticSpec
 from scenarios.sections import Count, Finite, FinitePositive, Problems, Section, check_keys
-from simulator.errors import nearest
+from simulator.errors import ConfigurationError, nearest
 
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 MAX_WORKERS = 1_000_000
 
-_SPECS = {"environment": EnvironmentSpec, "quadratic": QuadraticSpec}
+_SPECS: dict[str, Any] = {
+    "environment": EnvironmentSpec,
+    "quadratic": QuadraticSpec,
+    "mdp": MDPSpec,
+    "hard-instance": HardInstanceSpec,
+}
 _SET_ELSEWHERE = {"dtype": "precision", "evaluation_episodes": "evaluation.episodes"}
 
 
@@ -34,8 +42,8 @@ def _problem_fields(kind: str) -> dict[str, str]:
     names = {item.name: item.name for item in fields(_SPECS[kind])}
     for name in _SET_ELSEWHERE:
         names.pop(name, None)
-    if "kind" in names:  # which quadratic; in a file, kind says that it is one
-        names = {"quadratic": names.pop("kind"), **names}
+    if "kind" in names:  # which quadratic or MDP; in a file, kind says that it is one
+        names = {kind: names.pop("kind"), **names}
     return names
 
 
@@ -45,7 +53,7 @@ def read_problem(data: Any) -> ProblemSpec:
     Raises:
         ValueError: naming the key.
     """
-    if isinstance(data, EnvironmentSpec | QuadraticSpec):
+    if isinstance(data, ProblemSpec):
         return data
     if not isinstance(data, Mapping):
         raise ValueError("expected a table, as [problem]")
@@ -61,7 +69,12 @@ def read_problem(data: Any) -> ProblemSpec:
     check_keys(given, names)
     if kind == "environment" and "environment" not in given:
         raise ValueError("environment: missing; expected a Gymnasium id, as 'CartPole-v1'")
-    return _SPECS[kind](**{names[key]: value for key, value in given.items()})
+    try:
+        spec: ProblemSpec = _SPECS[kind](**{names[key]: value for key, value in given.items()})
+    except ConfigurationError as error:
+        # The specification's own kind has another name in a file.
+        raise ConfigurationError(re.sub("^kind(?= = )", kind, str(error))) from error
+    return spec
 
 
 def write_problem(spec: ProblemSpec) -> dict[str, Any]:
@@ -153,6 +166,10 @@ def read_seeds(value: Any) -> Any:
     return value
 
 
+def _write_methods(methods: tuple[MethodSection, ...]) -> list[dict[str, Any]]:
+    return [write_method(method) for method in methods]
+
+
 class Scenario(Section):
     """Everything a run needs, with every default filled in."""
 
@@ -161,13 +178,15 @@ class Scenario(Section):
     problem: Annotated[Any, PlainValidator(read_problem), PlainSerializer(write_problem)]
     fleet: FleetSection
     network: NetworkSection = NoNetworkSection()
-    methods: tuple[
-        Annotated[MethodSection, PlainValidator(read_method), PlainSerializer(write_method)], ...
+    methods: Annotated[
+        tuple[MethodSection, ...], PlainValidator(read_methods), PlainSerializer(_write_methods)
     ]
     seeds: Annotated[tuple[Seed, ...], BeforeValidator(read_seeds)] = (0,)
     budget: BudgetSection
     evaluation: EvaluationSection = EvaluationSection(points=50)
-    executor: Literal["batched", "sequential"] = "batched"
+    executor: Literal["compiled", "batched", "sequential"] = "compiled"
+    memory_bytes: Count = 1 << 30
+    """What the compiled executor's arrays may take together."""
     precision: Literal["float32", "float64"] = "float32"
 
     @model_validator(mode="after")
@@ -176,8 +195,8 @@ class Scenario(Section):
         problems = [f"{key}: expected at least one" for key in sized if not sized[key]]
         problems += _repeated("seeds", self.seeds)
         problems += _repeated("methods", [method.name for method in self.methods])
-        for index, method in enumerate(self.methods):
-            problems += self._method_problems(index, method)
+        for method in self.methods:
+            problems += self._method_problems(method.position, method)
         if problems:
             raise Problems(problems)
         return self
@@ -207,6 +226,25 @@ class Scenario(Section):
         """Nested plain data that reads as this scenario; nothing in it is None."""
         return _without_none(self.model_dump(mode="python"))
 
+    def timing_data(self) -> Any:
+        """Fleet, network and budget as plain data, 1.0 the same as 1.
+
+        Where a measured file lies does not count, but what is in it does.
+
+        Raises:
+            OSError: such a file can not be read.
+        """
+        return canonical(self._timing())
+
+    def _timing(self) -> dict[str, Any]:
+        data = self.as_data()
+        for place, delay in self.delays().items():
+            if delay.path is not None:
+                content = hashlib.sha256(Path(delay.path).read_bytes()).hexdigest()
+                section, key = place.split(".")
+                data[section][key]["model"]["path"] = content
+        return {key: data[key] for key in ("fleet", "network", "budget")}
+
     def content(self) -> dict[str, Any]:
         """What is simulated, as nested plain data, and nothing else.
 
@@ -216,16 +254,11 @@ class Scenario(Section):
         Raises:
             OSError: such a file can not be read.
         """
-        data = self.as_data()
-        for key in ("name", "description"):
+        data = self.as_data() | self._timing()
+        for key in ("name", "description", "memory_bytes"):
             data.pop(key, None)
         for method in data["methods"]:
             method.pop("label")
-        for place, delay in self.delays().items():
-            if delay.path is not None:
-                file_digest = hashlib.sha256(Path(delay.path).read_bytes()).hexdigest()
-                section, key = place.split(".")
-                data[section][key]["model"]["path"] = file_digest
         content: dict[str, Any] = canonical(data)
         return content
 

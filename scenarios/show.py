@@ -43,6 +43,10 @@ class LineReporter(Reporter):
         self._done += 1
         self._console.print(f"[{self._done}/{self._trials}] {_outcome(row)}", soft_wrap=True)
 
+    def note(self, text: str) -> None:
+        """See :class:`Reporter`."""
+        self._console.print(text, soft_wrap=True)
+
 
 class BarReporter(Reporter):
     """A progress bar over all (method, seed), and what the current one is doing."""
@@ -55,13 +59,17 @@ class BarReporter(Reporter):
         """See :class:`Reporter`."""
         self._task = self._progress.add_task("starting", total=trials)
 
-    def doing(self, method: str, seed: int, phase: str, fraction: float) -> None:
+    def note(self, text: str) -> None:
         """See :class:`Reporter`."""
-        part = 0.0 if phase == "simulating" else fraction
+        self._progress.console.print(text, soft_wrap=True)
+
+    def doing(self, what: str, trials: int, phase: str, fraction: float) -> None:
+        """See :class:`Reporter`."""
+        part = 0.0 if phase == "simulating" else trials * fraction
         self._progress.update(
             self._task,
             completed=self._done + part,
-            description=f"{method} seed {seed}: {phase} {100 * fraction:.0f} %",
+            description=f"{what}: {phase} {100 * fraction:.0f} %",
         )
 
     def finished(self, row: RunRow) -> None:

@@ -29,6 +29,7 @@ class Trial:
         schedule: once simulated.
         mean_length_used, mean_length_started: environment steps of a trajectory that entered a
             server step, and of any that was started; once finished, and if measured.
+        versions: to judge, ascending, each once; once simulated.
     """
 
     workshop: Workshop
@@ -37,8 +38,9 @@ class Trial:
     schedule: Schedule | None = None
     mean_length_used: float = math.nan
     mean_length_started: float = math.nan
+    versions: list[int] = field(default_factory=list)
     _seconds: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    _versions: list[int] = field(default_factory=list)
+    _reached: list[int] = field(default_factory=list)
     _points: list[NDArray[np.float64]] = field(default_factory=list)
     _metrics: list[dict[str, NDArray[np.float64]]] = field(default_factory=list)
 
@@ -62,48 +64,68 @@ class Trial:
 
     def _run_schedule(self, progress: Progress, keeper: Keeper | None) -> None:
         """Know the order of events first, then compute the gradients it uses."""
-        schedule = self.workshop.schedule(self.method, self.seed, progress)
-        versions = self._begin(schedule)
-        execution = self.workshop.execution(self.method, schedule, self.seed)
+        self.simulate(progress)
+        execution = self.workshop.execution(self.method, self.simulated, self.seed)
         saved = keeper.load() if keeper else None
         if saved is not None:
-            self._resume(saved, schedule)
+            self._resume(saved)
             execution.resume(saved)
-        for snapshot in execution.snapshots(versions[len(self._versions) :]):
-            self._add(snapshot)
-            progress("training", snapshot.version / max(1, versions[-1]))
+        for snapshot in execution.snapshots(self.versions[len(self._reached) :]):
+            self.take(snapshot)
+            progress("training", snapshot.version / max(1, self.versions[-1]))
             if keeper is not None:
-                keeper.offer(lambda: {**execution.checkpoint(), **self._checkpoint(schedule)})
-        self.mean_length_used = _mean(execution.lengths[schedule.status == Status.USED])
+                keeper.offer(lambda: {**execution.checkpoint(), **self._checkpoint()})
+        self.finish(execution.lengths)
+
+    def simulate(self, progress: Progress) -> None:
+        """Know the order of events.
+
+        Raises:
+            ConfigurationError: method, fleet and network do not fit, or too many points.
+            SimulationStalled: the budget can never be reached.
+        """
+        self._begin(self.workshop.schedule(self.method, self.seed, progress))
+
+    @property
+    def simulated(self) -> Schedule:
+        """The schedule, of a trial that has one."""
+        assert self.schedule is not None, "simulate first"
+        return self.schedule
+
+    def take(self, snapshot: Snapshot) -> None:
+        """The model at the next of ``versions``."""
+        self._reached.append(snapshot.version)
+        self._points.append(snapshot.params)
+        if len(self._points) == _POINTS_PER_CALL:
+            self._judge()
+
+    def finish(self, lengths: NDArray[np.int32]) -> None:
+        """All gradients are computed; these are their lengths, [n_computations]."""
+        self.mean_length_used = _mean(lengths[self.simulated.status == Status.USED])
+        self._judge()
 
     def _run_live(self, progress: Progress, keeper: Keeper | None) -> None:
         """Order of events and gradients depend on each other."""
         done = self.workshop.live(self.method, self.seed, progress, keeper)
-        for version in self._begin(done.schedule):
-            self._add(done.snapshots[version])
+        self._begin(done.schedule)
+        for version in self.versions:
+            self.take(done.snapshots[version])
         self.mean_length_used = _mean(done.lengths[done.schedule.status == Status.USED])
         self.mean_length_started = _mean(done.lengths)
 
-    def _begin(self, schedule: Schedule) -> list[int]:
-        """Take the schedule; the versions to judge, ascending, each once."""
+    def _begin(self, schedule: Schedule) -> None:
+        """Take the schedule, and find the versions to judge."""
         self.schedule = schedule
         section = self.workshop.scenario.evaluation
         self._seconds = evaluation_times(section, schedule.end_seconds)
-        versions: list[int] = np.unique(schedule.version_at(self._seconds)).tolist()
-        return versions
-
-    def _add(self, snapshot: Snapshot) -> None:
-        self._versions.append(snapshot.version)
-        self._points.append(snapshot.params)
-        if len(self._points) == _POINTS_PER_CALL:
-            self._judge()
+        self.versions = np.unique(schedule.version_at(self._seconds)).tolist()
 
     def _judge(self) -> None:
         points, self._points = self._points, []
         if points:
             self._metrics.append(judge(self.workshop.problem, np.stack(points), self.seed))
 
-    def _checkpoint(self, schedule: Schedule) -> Arrays:
+    def _checkpoint(self) -> Arrays:
         """What was judged, and the points that wait for it: later calls then hold the same."""
         dim = self.workshop.problem.oracle.dim
         dtype = self._points[0].dtype if self._points else np.float64
@@ -114,20 +136,20 @@ class Trial:
             for metric in self.workshop.problem.metrics
         }
         return {
-            "schedule": np.array(schedule.digest()),
-            "judged_versions": np.array(self._versions, np.int64),
+            "schedule": np.array(self.simulated.digest()),
+            "judged_versions": np.array(self._reached, np.int64),
             "judged_points": stacked(self._points, dim, dtype),
             **judged,
         }
 
-    def _resume(self, arrays: Arrays, schedule: Schedule) -> None:
+    def _resume(self, arrays: Arrays) -> None:
         """Take back what :meth:`_checkpoint` kept."""
-        if str(arrays["schedule"]) != schedule.digest():
+        if str(arrays["schedule"]) != self.simulated.digest():
             raise CheckpointMismatch("the schedule is another one")
         names = [metric.name for metric in self.workshop.problem.metrics]
         metrics = {name: arrays[f"metric.{name}"] for name in names}
-        versions, points = arrays["judged_versions"].tolist(), list(arrays["judged_points"])
-        self._versions, self._points = versions, points
+        reached, points = arrays["judged_versions"].tolist(), list(arrays["judged_points"])
+        self._reached, self._points = reached, points
         self._metrics = [metrics] if len(metrics[names[0]]) else []
 
     def curve(self) -> Curve | None:
@@ -143,8 +165,8 @@ class Trial:
             for name in self._metrics[0]
         }
         version = self.schedule.version_at(self._seconds)
-        reached = version <= self._versions[-1]
-        index = np.searchsorted(self._versions, version[reached])
+        reached = version <= self._reached[-1]
+        index = np.searchsorted(self._reached, version[reached])
         metrics = {name: values[index] for name, values in metrics.items()}
         return Curve.of(self.method.name, self.seed, self.schedule, self._seconds[reached], metrics)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,18 +14,20 @@ from scenarios.compose import Composer, budget
 from scenarios.judging import evaluation_times
 from scenarios.method_section import MethodSection, find_rule
 from scenarios.problems.problem import Problem
+from scenarios.schedule_cache import SCHEDULES, schedule_id, timing_id
 from scenarios.schema import Scenario
 from simulator.delays import Delays
 from simulator.engine import simulate
 from simulator.executors import executor
 from simulator.executors.common import Execution
+from simulator.executors.compiled_grid import Grid
+from simulator.executors.host_grid import HostGrid
 from simulator.live import LiveRun, run_live
+from simulator.oracle import JaxOracle
 from simulator.randomness import Purpose
 from simulator.resume import Keeper
 from simulator.schedule import Schedule
 from simulator.verify import verify_schedule
-
-_SCHEDULES_KEPT = 16
 
 Progress = Callable[[str, float], None]
 """Called with what is being done, and the fraction of it that is."""
@@ -50,19 +52,20 @@ class Workshop:
         self._compute, self._network = composer.compute(), composer.network()
         links = vars(self._network).values()
         self._is_random = self._compute.is_random or any(link.is_random for link in links)
-        self._schedules: dict[str, Schedule] = {}
+        self._timing = timing_id(scenario, problem.oracle.dim)
 
     def schedule(self, method: MethodSection, seed: int, progress: Progress) -> Schedule:
-        """Simulate a method; once for all seeds and hyperparameters if nothing is random.
+        """Simulate a method; once for all seeds if nothing is random.
 
         Raises:
             ConfigurationError: method, fleet and network do not fit.
             SimulationStalled: the budget can never be reached.
         """
-        key = repr((method.coordinator, sorted(method.arguments.items())))
-        if key in self._schedules:
-            return self._schedules[key]
-        schedule = simulate(
+        key = schedule_id(self._timing, method, seed if self._is_random else None, self._verify)
+        return SCHEDULES.get(key, lambda: self._simulate(method, seed, progress))
+
+    def _simulate(self, method: MethodSection, seed: int, progress: Progress) -> Schedule:
+        return simulate(
             self._composer.coordinator(method),
             self._compute,
             self._network,
@@ -71,11 +74,24 @@ class Workshop:
             verify=self._verify,
             progress=self._reported("simulating", progress),
         )
-        if not self._is_random:
-            while len(self._schedules) >= _SCHEDULES_KEPT:
-                del self._schedules[next(iter(self._schedules))]
-            self._schedules[key] = schedule
-        return schedule
+
+    @property
+    def is_side_by_side(self) -> bool:
+        """Whether trials are executed side by side, in grids."""
+        return self.scenario.executor == "compiled" and not self._is_live
+
+    @property
+    def _is_live(self) -> bool:
+        return self.scenario.fleet.timing == "environment-step"
+
+    @property
+    def why_not_compiled(self) -> str:
+        """Why no trial of this scenario can be; "" if all can."""
+        if self._is_live:
+            return "times depend on the trajectories: simulated and trained at once, in batches"
+        if not isinstance(self.problem.oracle, JaxOracle):
+            return "the environment is stepped by Python: trained in batches, seeds side by side"
+        return ""
 
     @cached_property
     def content_id(self) -> str:
@@ -83,9 +99,26 @@ class Workshop:
         return self.scenario.content_id()
 
     def execution(self, method: MethodSection, schedule: Schedule, seed: int) -> Execution:
-        """Prepare to turn a schedule into numbers."""
+        """Prepare to turn a schedule into numbers, alone."""
         build = executor(self.scenario.executor)
-        return build(schedule, self.problem.oracle, *_rule(method), seed)
+        is_compiled = self.scenario.executor == "compiled" and not self.why_not_compiled
+        limits = {"memory_bytes": self.scenario.memory_bytes} if is_compiled else {}
+        return build(schedule, self.problem.oracle, *_rule(method), seed, **limits)
+
+    def grid(self, replicas: Sequence[tuple[MethodSection, int, Schedule]]) -> Grid | HostGrid:
+        """Prepare to turn schedules into numbers, side by side.
+
+        Args:
+            replicas: method, seed and schedule of each; the methods differ in hyperparameters.
+        """
+        rule, oracle = find_rule(replicas[0][0].update), self.problem.oracle
+        schedules = [schedule for _, _, schedule in replicas]
+        cells = [make_hyperparameters(rule, method.hyperparameters) for method, _, _ in replicas]
+        seeds = [seed for _, seed, _ in replicas]
+        limit = self.scenario.memory_bytes
+        if isinstance(oracle, JaxOracle):
+            return Grid(schedules, oracle, rule, cells, seeds, memory_bytes=limit)
+        return HostGrid(schedules, oracle, rule, cells, seeds, memory_bytes=limit)
 
     def live(
         self,

@@ -46,6 +46,23 @@ class JaxOracle(Protocol):
 
 
 @runtime_checkable
+class DrawingOracle(JaxOracle, Protocol):
+    """A JAX oracle whose randomness can be drawn before its point is known.
+
+    ``sample(point, worker, key)`` is ``gradient_at(point, worker, draw(worker, key))``, bit for
+    bit. Where drawing costs as much as the gradient, executors draw for many gradients at once.
+    """
+
+    def draw(self, worker: jax.Array, key: jax.Array) -> Any:
+        """The randomness of one gradient: arrays of a shape that is always the same."""
+        ...
+
+    def gradient_at(self, point: jax.Array, worker: jax.Array, noise: Any) -> Sample:
+        """The gradient with that randomness."""
+        ...
+
+
+@runtime_checkable
 class HostOracle(Protocol):
     """Gradients computed batch-wise with Python in the loop."""
 

@@ -158,7 +158,7 @@ class _Member:
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "scenarios.backends.worker", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
-            env=os.environ | _environment(),
+            env=environment(single_threaded()),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )
@@ -191,6 +191,7 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _environment() -> dict[str, str]:
-    """What makes processes compute alike, and import what this one would."""
-    return {**single_threaded(), "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+def environment(more: dict[str, str]) -> dict[str, str]:
+    """This process's environment and more, for one that imports what this one would."""
+    path = os.pathsep.join(path for path in sys.path if path)
+    return {**os.environ, "PYTHONPATH": path, **more}

@@ -20,6 +20,7 @@ from algorithms.policy_gradient import Trajectory, padded_steps
 from scenarios.problems.gymnasium_ids import plain_errors
 from scenarios.problems.heterogeneity import Variants
 from scenarios.problems.spaces import Interface
+from scenarios.problems.steppers import EnvpoolStepper, GymnasiumStepper, Stepper, check_envpool
 from simulator.errors import ConfigurationError
 
 Environment: TypeAlias = gym.Env[Any, Any]
@@ -127,14 +128,24 @@ class EnvironmentPool:
         interface: to the policy.
         variants: keyword arguments and transforms of each variant.
         horizon: most actions in a trajectory.
+        stepper: "gymnasium" or "envpool".
 
     Raises:
-        ConfigurationError: a variant that can not be made, or whose spaces differ.
+        ConfigurationError: a variant that can not be made, or whose spaces differ, or that envpool
+            can not step.
     """
 
     def __init__(
-        self, environment: str, interface: Interface, variants: Variants, horizon: int
+        self,
+        environment: str,
+        interface: Interface,
+        variants: Variants,
+        horizon: int,
+        stepper: str = "gymnasium",
     ) -> None:
+        self._is_envpool = stepper == "envpool"
+        if self._is_envpool:
+            check_envpool(environment, variants.parameters)
         self._environment = environment
         self._interface = interface
         self._variants = variants
@@ -172,31 +183,33 @@ class EnvironmentPool:
             the trajectories, [n, padded_steps, ...], as NumPy arrays.
         """
         seeds, generators = zip(*(_randomness(key) for key in keys), strict=True)
+        rows = _Rows(self._calls, points, generators)
+        if self._is_envpool:
+            return self._collect(EnvpoolStepper(self._environment), seeds, rows, variants)
         idle = [self._idle[variant] for variant in variants]
         environments = [
             free.pop() if free else self._make(int(variant))
             for free, variant in zip(idle, variants, strict=True)
         ]
         try:
-            latest = self._interface.raw_buffer(len(environments))
-            for i, env in enumerate(environments):
-                latest[i] = self._interface.raw(env.reset(seed=seeds[i])[0])
-            rows = _Rows(self._calls, points, generators)
-            return self._collect(environments, latest, rows, variants)
+            return self._collect(GymnasiumStepper(environments), seeds, rows, variants)
         finally:
             for free, env in zip(idle, environments, strict=True):
                 free.append(env)
 
     def _collect(
         self,
-        environments: list[Environment],
-        latest: NDArray[Any],
+        stepper: Stepper,
+        seeds: Sequence[int],
         rows: _Rows,
         variants: NDArray[np.int32],
     ) -> Trajectory:
-        """Step until all have ended; ``latest`` [n, ...] holds each one's last observation."""
-        n, steps = len(environments), padded_steps(self._horizon)
+        """Reset, and step until all have ended."""
+        n, steps = len(seeds), padded_steps(self._horizon)
         interface = self._interface
+        latest = interface.raw_buffer(n)  # each one's last observation
+        for i, observation in enumerate(stepper.reset(seeds)):
+            latest[i] = interface.raw(observation)
         scale = self._variants.observation_scale[variants]
         observations = interface.empty(n, steps)
         decisions: Any = None  # its shape is the policy's business
@@ -210,13 +223,9 @@ class EnvironmentPool:
             if decisions is None:
                 decisions = np.zeros((n, steps, *drawn.shape[1:]), drawn.dtype)
             decisions[live, t] = drawn
-            ended = np.zeros(len(live), bool)
-            handed = interface.to_environment(actions)
-            for row, i in enumerate(live.tolist()):
-                after, reward, terminated, truncated, _ = environments[i].step(handed[row])
-                latest[i] = interface.raw(after)
-                rewards[i, t] = reward
-                ended[row] = terminated or truncated
+            after, rewards[live, t], ended = stepper.step(live, interface.to_environment(actions))
+            for i, observation in zip(live.tolist(), after, strict=True):
+                latest[i] = interface.raw(observation)
             length[live] = t + 1
             live = live[~ended]
             if not len(live):

@@ -106,7 +106,7 @@ class HostEnvironmentProblem:
         variants = variants_of(spec, n_workers, interface.observation_size)
         horizon = min(spec.horizon, max_episode_steps or spec.horizon)
         self._estimator = Estimator(horizon, spec.discount, spec.baseline, spec.normalise)
-        self._pool = EnvironmentPool(environment, interface, variants, horizon)
+        self._pool = EnvironmentPool(environment, interface, variants, horizon, spec.stepper)
         first.close()
         self.oracle = HostEnvironmentOracle(interface, self._pool, variants, self._estimator)
         self._share = variants.share

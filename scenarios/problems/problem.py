@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scenarios.problems.constants import Constants
 from simulator.oracle import Oracle
 
 
@@ -34,6 +35,14 @@ DISCOUNTED_RETURN = Metric(
 )
 LOSS_GAP = Metric("loss_gap", "f(x) - f*", "", higher_is_better=False)
 GRADIENT_NORM = Metric("gradient_norm", "gradient norm", "", higher_is_better=False)
+TRUNCATED_RETURN = Metric(
+    "truncated_return", "mean discounted return up to the horizon", "reward", higher_is_better=True
+)
+TRUNCATED_GRADIENT_NORM = Metric(
+    "truncated_gradient_norm", "gradient norm up to the horizon", "", higher_is_better=False
+)
+PROGRESS = Metric("progress", "coordinates solved", "", higher_is_better=True)
+DISCOVERED = Metric("discovered", "coordinates discovered", "", higher_is_better=True)
 
 
 class Problem(Protocol):
@@ -56,4 +65,14 @@ class Problem(Protocol):
         Returns:
             metric name -> [E]; how the points are spread over calls changes nothing.
         """
+        ...
+
+
+@runtime_checkable
+class ExactProblem(Problem, Protocol):
+    """A problem with known constants, and exact metrics."""
+
+    @property
+    def constants(self) -> Constants:
+        """True upper bounds of the average objective's; ``sigma`` of any worker's gradients."""
         ...

@@ -15,10 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from scenarios.problems.constants import Constants
 from scenarios.problems.problem import GRADIENT_NORM, LOSS_GAP, Metric
 from scenarios.problems.specs import QuadraticSpec
 from simulator.errors import ConfigurationError
 from simulator.oracle import Oracle, Sample
+from simulator.threefry import normal
 
 Array = jax.Array
 Float64 = NDArray[np.float64]
@@ -29,6 +31,9 @@ class Quadratic(Protocol):
 
     minimiser: Float64
     """x*, [dim], of the mean."""
+
+    largest_eigenvalue: float
+    """Of the mean A: how fast the gradient may change."""
 
     def gradient(self, point: Array, worker: Array) -> tuple[Array, Array]:
         """A_i x - b_i, [dim], and b_i, [dim]; traceable."""
@@ -58,6 +63,8 @@ class Tridiagonal:
     def __init__(self, dimension: int, dtype: Any) -> None:
         # 2 x_1 - x_2 = -1 and 2 x_i = x_{i-1} + x_{i+1}: a straight line from -1 to 0.
         self.minimiser = np.arange(1, dimension + 1) / (dimension + 1) - 1.0
+        # Eigenvalues (1 - cos(k pi / (d+1))) / 2, k = 1 .. d.
+        self.largest_eigenvalue = float(1 + np.cos(np.pi / (dimension + 1))) / 2
         self._b = jnp.zeros(dimension, dtype).at[0].set(-0.25)
 
     def gradient(self, point: Array, worker: Array) -> tuple[Array, Array]:
@@ -94,6 +101,7 @@ class Given:
         self.minimiser = _minimiser(
             self._mean, vectors if vectors.ndim == 1 else vectors.mean(axis=0)
         )
+        self.largest_eigenvalue = float(np.linalg.eigvalsh(self._mean)[-1])
         self._A = jnp.asarray(matrices, dtype)
         self._b = jnp.asarray(vectors, dtype)
 
@@ -166,11 +174,21 @@ class QuadraticOracle:
 
     def sample(self, point: Array, worker: Array, key: Array) -> Sample:
         """A_i x - b_i + noise * N(0, I); value is f_i(x), without noise."""
+        return self.gradient_at(point, worker, self.draw(worker, key))
+
+    def draw(self, worker: Array, key: Array) -> Array:
+        """noise * N(0, I), [dim]; [0] if there is none."""
+        del worker
+        dtype = self.start.dtype
+        draws = normal(key, self.dim if self.noise else 0, dtype)
+        return jnp.asarray(self.noise, dtype) * draws
+
+    def gradient_at(self, point: Array, worker: Array, noise: Array) -> Sample:
+        """The same, with noise already drawn."""
         gradient, vector = self.quadratic.gradient(point, worker)
         value = point @ (gradient - vector) / 2
         if self.noise:
-            scale = jnp.asarray(self.noise, point.dtype)
-            gradient = gradient + scale * jax.random.normal(key, point.shape, point.dtype)
+            gradient = gradient + noise
         return Sample(gradient, jnp.ones((), jnp.int32), value)
 
 
@@ -199,6 +217,7 @@ class QuadraticProblem:
         start = np.sqrt(dim) * np.eye(1, dim)[0] if spec.x0 is None else _numbers("x0", spec.x0)
         if start.shape != (dim,):
             raise ConfigurationError(f"x0 has shape {list(start.shape)}: expected [{dim}]")
+        self._start, self._sigma = start, spec.noise * np.sqrt(dim)
         self.oracle = QuadraticOracle(
             self._quadratic, dim, n_workers, jnp.asarray(start, dtype), spec.noise
         )
@@ -207,6 +226,16 @@ class QuadraticProblem:
     def minimiser(self) -> Float64:
         """x*, [dim], of the mean objective, in float64."""
         return self._quadratic.minimiser
+
+    @property
+    def constants(self) -> Constants:
+        """All exact: the largest eigenvalue of the mean A, 0, noise * sqrt(dim), f(x_0) - f*."""
+        return Constants(
+            gradient_lipschitz=self._quadratic.largest_eigenvalue,
+            hessian_lipschitz=0.0,
+            sigma=float(self._sigma),
+            initial_gap=float(self.evaluate(self._start[None], 0)[LOSS_GAP.name][0]),
+        )
 
     def evaluate(self, points: Any, seed: int) -> dict[str, Float64]:
         """f(x) - f* and the gradient's norm, exact, in float64: [E] each."""

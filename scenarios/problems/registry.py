@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from scenarios.problems.exact_specs import HardInstanceSpec, MDPSpec
 from scenarios.problems.specs import EnvironmentSpec, ProblemSpec, QuadraticSpec
+from simulator.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from scenarios.problems.problem import Problem
@@ -16,8 +18,8 @@ class Entry:
     """One line of ``straggler list environments``.
 
     Attributes:
-        id: as in scenario files: a Gymnasium id or a kind of quadratic.
-        kind: "environment" or "quadratic".
+        id: as in scenario files: a Gymnasium id, or a kind of quadratic or MDP.
+        kind: as in scenario files.
         claim: one line.
         reference: who published it.
     """
@@ -48,6 +50,15 @@ PROBLEMS: tuple[Entry, ...] = (
     Entry("tridiagonal", "quadratic",
           "The worst-case quadratic of first-order methods, with noise.", _TR23),
     Entry("given", "quadratic", "Quadratics A_i, b_i given for each worker, with noise.", _TR23),
+    Entry("garnet", "mdp", "A random MDP; exact values and gradients; runs inside jit.",
+          "Archibald, McKinnon & Thomas (1995)"),
+    Entry("chain", "mdp", "One action leads on, the others back; gradients vanish far off.",
+          "Agarwal, Kakade, Lee & Mahajan (2021)"),
+    Entry("grid", "mdp", "Find the opposite corner; exact values and gradients.",
+          "Sutton & Barto (2018)"),
+    Entry("hard-instance", "hard-instance",
+          "Coordinates to be found one by one, each by luck: the lower bound's function.",
+          "Arjevani et al. (2019), arXiv 1912.02365"),
 )
 # fmt: on
 
@@ -68,6 +79,14 @@ def build_problem(spec: ProblemSpec, n_workers: int) -> Problem:
         from scenarios.problems.quadratics import QuadraticProblem
 
         return QuadraticProblem(spec, n_workers)
+    if isinstance(spec, MDPSpec):
+        from scenarios.problems.tabular import TabularProblem
+
+        return TabularProblem(spec, n_workers)
+    if isinstance(spec, HardInstanceSpec):
+        from scenarios.problems.hard_instance import HardInstanceProblem
+
+        return HardInstanceProblem(spec, n_workers)
     return _build_environment(spec, n_workers)
 
 
@@ -76,6 +95,11 @@ def _build_environment(spec: EnvironmentSpec, n_workers: int) -> Problem:
 
     found = find_environment(spec.environment)
     if found.functional is not None:
+        if spec.stepper != "gymnasium":
+            raise ConfigurationError(
+                f"stepper = {spec.stepper!r}: expected 'gymnasium' for {spec.environment!r}, which "
+                "runs inside jit"
+            )
         from scenarios.problems.jax_environments import JaxEnvironmentProblem
 
         return JaxEnvironmentProblem(spec, n_workers, found.functional, found.max_episode_steps)

@@ -11,56 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from simulator.errors import ConfigurationError, nearest
+from scenarios.problems.exact_specs import HardInstanceSpec, MDPSpec
+from scenarios.problems.field_checks import (
+    DTYPES,
+    check_choice,
+    check_integer,
+    check_number,
+    frozen,
+)
+from simulator.errors import ConfigurationError
 
 POLICIES = ("auto", "categorical", "gaussian", "tabular")
+STEPPERS = ("gymnasium", "envpool")
 QUADRATICS = ("tridiagonal", "given")
-DTYPES = ("float32", "float64")
-_LARGEST = 1e300
-
-
-def frozen(value: Any) -> Any:
-    """Lists made tuples and mappings copied, at every depth: nobody else can change a spec."""
-    if isinstance(value, Mapping):
-        return {str(key): frozen(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return tuple(frozen(item) for item in value)
-    return value
-
-
-def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Refuse a value that is not one of ``allowed``.
-
-    Raises:
-        ConfigurationError: naming the nearest.
-    """
-    if value not in allowed:
-        expected = " or ".join(repr(item) for item in allowed)
-        raise ConfigurationError(
-            f"{name} = {value!r}: expected {expected}.{nearest(str(value), allowed)}"
-        )
-
-
-def check_number(name: str, value: Any, low: float, high: float, allowed: str) -> None:
-    """Refuse anything but a finite number in [low, high].
-
-    Raises:
-        ConfigurationError: quoting ``allowed``.
-    """
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    # Integers too large for a float, infinities and NaN all fail the second test.
-    if not is_number or not (low <= value <= high and abs(value) < _LARGEST):
-        raise ConfigurationError(f"{name} = {value!r}: expected {allowed}")
-
-
-def check_integer(name: str, value: object, low: int, unit: str) -> None:
-    """Refuse anything but an integer >= low.
-
-    Raises:
-        ConfigurationError: naming the unit.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or value < low:
-        raise ConfigurationError(f"{name} = {value!r}: expected an integer >= {low} ({unit})")
 
 
 @dataclass(frozen=True)
@@ -89,6 +52,8 @@ class EnvironmentSpec:
         reward_scale: per-worker factor on rewards.
         evaluation_episodes: episodes per evaluated point, >= 1, at least; every worker's
             environment gets the same number.
+        stepper: of an environment that is not JAX's: "gymnasium", or "envpool", which is faster,
+            for the ids in ``scenarios.problems.steppers.CHECKED``.
         dtype: "float32" or "float64" (needs JAX's x64 mode).
     """
 
@@ -103,6 +68,7 @@ class EnvironmentSpec:
     observation_scale: Any = 1.0
     reward_scale: Any = 1.0
     evaluation_episodes: int = 32
+    stepper: str = "gymnasium"
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
@@ -128,6 +94,7 @@ class EnvironmentSpec:
         if not isinstance(self.normalise, bool):
             raise ConfigurationError(f"normalise = {self.normalise!r}: expected true or false")
         check_integer("evaluation_episodes", self.evaluation_episodes, 1, "episodes")
+        check_choice("stepper", self.stepper, STEPPERS)
         check_choice("dtype", self.dtype, DTYPES)
 
 
@@ -174,4 +141,4 @@ class QuadraticSpec:
                 raise ConfigurationError(f"{name}: a quadratic of kind {self.kind!r} {needs} it")
 
 
-ProblemSpec = EnvironmentSpec | QuadraticSpec
+ProblemSpec = EnvironmentSpec | QuadraticSpec | MDPSpec | HardInstanceSpec

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 EXECUTORS = {
     "batched": "simulator.executors.batched:batched",
+    "compiled": "simulator.executors.compiled:compiled",
     "sequential": "simulator.executors.sequential:Sequential",
 }
 """Name -> what makes one; the names can be listed without importing JAX."""

@@ -81,10 +81,10 @@ class Execution(ABC):
         self._rule = rule
         self._seed = jnp.asarray(seed, jnp.uint32)
         self._host_seed = seed
-        self._x0 = _starting_point(oracle, seed, x0)
-        self._hyperparameters = _as_arrays(hyperparameters, self._x0.dtype)
+        self._x0 = starting_point(oracle, seed, x0)
+        self._hyperparameters = as_arrays(hyperparameters, self._x0.dtype)
         self._n_workers = jnp.asarray(schedule.n_workers, jnp.int32)
-        self._state: State = _fresh(rule.init(self._x0, self._hyperparameters))
+        self._state: State = fresh(rule.init(self._x0, self._hyperparameters))
         self._lengths = np.full(schedule.n_computations, -1, np.int32)
         self._values = np.full(schedule.n_computations, np.nan)
         self.version = 0
@@ -163,7 +163,12 @@ class Execution(ABC):
         """Take that back."""
 
 
-def _starting_point(oracle: Oracle, seed: int, x0: Any) -> jax.Array:
+def starting_point(oracle: Oracle, seed: int, x0: Any) -> jax.Array:
+    """``x0``, or the oracle's if it is None, [dim], in the oracle's dtype.
+
+    Raises:
+        ValueError: it does not have the oracle's shape.
+    """
     default = oracle.initial_point(seed)
     point = jnp.asarray(default if x0 is None else x0, default.dtype)
     if point.shape != (oracle.dim,):
@@ -171,12 +176,12 @@ def _starting_point(oracle: Oracle, seed: int, x0: Any) -> jax.Array:
     return point
 
 
-def _as_arrays(hyperparameters: Hyperparameters, dtype: Any) -> Hyperparameters:
+def as_arrays(hyperparameters: Hyperparameters, dtype: Any) -> Hyperparameters:
     """Leaves of one dtype: weak or wide ones would change the dtype of a rule's state."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), hyperparameters)
 
 
-def _fresh(state: State) -> State:
+def fresh(state: State) -> State:
     """Copies, each with a buffer of its own to overwrite, of the dtypes every later state has."""
     return jax.tree.map(lambda leaf: jnp.array(leaf, jnp.result_type(leaf)), state)
 

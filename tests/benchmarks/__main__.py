@@ -10,12 +10,12 @@ from rich.table import Table
 
 from tests.benchmarks.timing import Line
 
-PARTS = ("schedules", "gradients", "environments")
+PARTS = ("schedules", "gradients", "environments", "executors", "sweeps")
 
 
 def show(title: str, lines: list[Line], console: Console) -> None:
     """Print a part's table."""
-    table = Table(title=title, title_justify="left", width=110)
+    table = Table(title=title, title_justify="left")
     for heading, justify in (("", "left"), ("rate", "right"), ("bare", "right")):
         table.add_column(heading, justify=justify)  # type: ignore[arg-type]
     table.add_column("unit")
@@ -39,6 +39,8 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="default: all")
     chosen = parser.parse_args().parts or PARTS
     console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, 120)
     for part in chosen:
         show(part, import_module(f"tests.benchmarks.{part}").run(), console)
 

@@ -16,7 +16,7 @@ from algorithms.updates import update_rule
 from simulator.budget import Budget
 from simulator.delays import Constant
 from simulator.engine import simulate
-from simulator.executors import executor
+from simulator.executors import EXECUTORS, executor
 from simulator.executors.common import key_of_gradient
 from simulator.network import NoNetwork, Star
 from simulator.precision import precision
@@ -25,7 +25,7 @@ from simulator.schedule import Schedule
 N_STEPS = 15
 NIGT = {"stepsize": 0.05, "momentum": 0.3}
 SGD = {"stepsize": 0.05}
-every_executor = pytest.mark.parametrize("name", ["sequential", "batched"])
+every_executor = pytest.mark.parametrize("name", EXECUTORS)
 
 
 def quadratic(n_workers: int, **options: Any) -> Quadratic:

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from execution_cases import Quadratic
+from execution_cases import PARAMETERS, Quadratic
 
 from algorithms.catalogue import METHODS, Method
 from algorithms.coordinators import COORDINATORS
@@ -24,12 +24,6 @@ from simulator.schedule import Schedule
 
 N = 4
 N_STEPS = 12
-COORDINATOR_PARAMETERS: dict[str, dict[str, Any]] = {
-    "rennala": {"batch_size": 5, "initial_batch_size": 7},
-    "malenia": {"batch_size": 6},
-    "ringmaster": {"max_staleness": 3},
-    "buffered": {"buffer_size": 3},
-}
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {"nigt": {"stepsize": 0.05, "momentum": 0.3}}
 every_method = pytest.mark.parametrize("row", METHODS, ids=lambda row: row.id)
 
@@ -42,7 +36,7 @@ def oracle(request: pytest.FixtureRequest) -> Any:
 
 def schedule_of(row: Method, n_steps: int = N_STEPS) -> Schedule:
     """Random delays on every link, checked against the rules of the simulation."""
-    parameters = COORDINATOR_PARAMETERS.get(row.coordinator, {})
+    parameters = PARAMETERS[row.coordinator][0]
     if row.id == "backup-workers-sgd":
         parameters = {"wait_for": 2}
     delays = scipy_distribution("expon", {}, [1.0, 1.5, 2.0, 6.0])
@@ -92,7 +86,7 @@ def test_another_stepsize_compiles_nothing(row: Method, name: str) -> None:
 
 @every_method
 def test_illegal_events_are_refused(row: Method) -> None:
-    parameters = COORDINATOR_PARAMETERS.get(row.coordinator, {})
+    parameters = PARAMETERS[row.coordinator][0]
     for arrival in [Arrival(N, 0, 0), Arrival(-1, 0, 0), Arrival(0, 1, 0)]:
         coordinator = COORDINATORS[row.coordinator](N, **parameters)
         with pytest.raises(ProtocolError):

@@ -14,7 +14,8 @@ from simulator.network import NoNetwork, Star
 
 PAPER = [f"{env}-{times}" for env in ("cartpole", "pendulum", "reacher")
          for times in ("equal", "sqrt", "sqrt-costly")]  # fmt: skip
-OTHERS = ["demo", "heterogeneous-cartpole", "no-gain", "quadratic", "two-speed"]
+OTHERS = ["demo", "garnet", "garnet-heterogeneous", "hard-instance", "heterogeneous-cartpole",
+          "no-gain", "quadratic", "two-speed"]  # fmt: skip
 
 
 def test_these_are_shipped():
@@ -85,3 +86,24 @@ def test_the_quadratic_one_makes_progress(tmp_path):
     assert result.failures == ()
     for curve in result.directory.curves():
         assert curve.metrics["loss_gap"][-1] < curve.metrics["loss_gap"][0]
+
+
+@pytest.mark.parametrize(
+    ("name", "methods", "change"),
+    [
+        ("garnet-heterogeneous", ["malenia-nigt"], {"problem.horizon": 10}),
+        ("hard-instance", ["rennala-sgd", "asynchronous-sgd"], {"problem.probability": 0.5}),
+    ],
+)
+def test_exact_problems_compute_the_same_whatever_the_executor(name, methods, change, tmp_path):
+    quick = {"budget.seconds": 25, "evaluation.points": 6, "precision": "float64"} | change
+    runs = [
+        run(load(name, quick), seeds=1, methods=methods, out=tmp_path / executor, executor=executor)
+        for executor in ("sequential", "batched", "compiled")
+    ]
+    assert [done.failures for done in runs] == [(), (), ()]
+    for one, *others in zip(*(done.directory.curves() for done in runs), strict=True):
+        assert len(set(one.metrics["gradient_norm"].tolist())) > 1
+        for metric, values in one.metrics.items():
+            for other in others:
+                assert other.metrics[metric] == pytest.approx(values, rel=1e-9, abs=1e-12)

@@ -62,6 +62,8 @@ HOST = {"kind": "environment", "environment": "CartPole-v1", "horizon": 6}
 CASES = {
     "sequential": {"executor": "sequential"},
     "batched": {"executor": "batched"},
+    "compiled": {"executor": "compiled"},
+    "compiled policies": {"executor": "compiled", "problem": ENVIRONMENT},
     "host": {"executor": "batched", "problem": HOST},
     "live": {"fleet__timing": "environment-step", "problem": ENVIRONMENT,
              "methods": METHODS[:2], "budget": {"seconds": 120}},
@@ -97,10 +99,10 @@ def test_a_resumed_run_computes_only_the_rest(tmp_path, monkeypatch):
             trial_of(workshop, "rennala-sgd").run(ignore, DyingKeeper(path, 3))
         before = [0, 1, 2]
         seen = []
-        monkeypatch.setattr(Trial, "_add", lambda trial, snapshot: seen.append(snapshot.version))
+        monkeypatch.setattr(Trial, "take", lambda trial, snapshot: seen.append(snapshot.version))
         resumed = trial_of(workshop, "rennala-sgd")
         resumed.run(ignore, FileKeeper(path, "this run"))
-    assert resumed._versions == before  # what was judged before comes from the file
+    assert resumed._reached == before  # what was judged before comes from the file
     assert resumed.schedule is not None
     assert seen[0] > before[-1]
     assert seen[-1] == resumed.schedule.n_steps
@@ -150,8 +152,8 @@ def test_no_room_for_a_checkpoint_is_told(tmp_path):
 class Stopping(Reporter):
     """Presses Ctrl-C once in the middle of the second run."""
 
-    def doing(self, method, seed, phase, fraction):
-        if method == "asynchronous-sgd" and phase == "training" and fraction > 0.5:
+    def doing(self, what, trials, phase, fraction):
+        if what == "asynchronous-sgd seed 0" and phase == "training" and fraction > 0.5:
             raise KeyboardInterrupt
 
 

@@ -73,7 +73,10 @@ MISTAKES = {
     "unknown key": (["run", "{file}", "--set", "fleet.wokers=3"], "Did you mean 'workers'?"),
     "bad set": (["run", "{file}", "--set", "fleet.workers"], "expected path=value"),
     "no seeds": (["run", "{file}", "--seeds", "0"], "seeds: expected a count from 1"),
-    "executor": (["run", "{file}", "--executor", "x"], "executor = 'x': expected 'batched' or"),
+    "executor": (
+        ["run", "{file}", "--executor", "x"],
+        "executor = 'x': expected 'compiled', 'batched' or",
+    ),
     "methods": (["run", "{file}", "--methods", ""], "has no method ''"),
     "in the way": (["run", "{file}", "--out", "{file}"], "small.toml"),
     "unwritable": (["run", "{file}", "--out", "/proc/nowhere"], "/proc/nowhere"),

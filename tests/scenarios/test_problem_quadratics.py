@@ -97,3 +97,25 @@ def test_what_is_wrong_with_given_matrices(fields, text):
     spec = QuadraticSpec("given", **fields)
     with pytest.raises(ConfigurationError, match=text):
         QuadraticProblem(spec, 2)
+
+
+@pytest.mark.parametrize("d", [1, 2, 9])
+def test_constants_of_the_tridiagonal_one(d):
+    problem = QuadraticProblem(QuadraticSpec(dimension=d, noise=0.3), 3)
+    matrix = (2 * np.eye(d) - np.eye(d, k=1) - np.eye(d, k=-1)) / 4
+    found = problem.constants
+    assert found.gradient_lipschitz == pytest.approx(np.linalg.norm(matrix, 2), rel=1e-12)
+    assert found.hessian_lipschitz == 0
+    assert found.sigma == pytest.approx(0.3 * d**0.5)
+    b, start = -np.eye(1, d)[0] / 4, d**0.5 * np.eye(1, d)[0]
+    values = [x @ matrix @ x / 2 - b @ x for x in (start, np.linalg.solve(matrix, b))]
+    assert found.initial_gap == pytest.approx(values[0] - values[1], rel=1e-10)
+
+
+def test_constants_of_given_ones_are_those_of_the_mean():
+    spec = QuadraticSpec("given", A=[[[4, 0], [0, 1]], [[0, 0], [0, 2]]], b=[2, 3], noise=0.5)
+    found = QuadraticProblem(spec, 2).constants
+    assert found.gradient_lipschitz == pytest.approx(2.0)
+    assert found.sigma == pytest.approx(0.5 * 2**0.5)
+    # Minimiser (1, 2), start (sqrt(2), 0).
+    assert found.initial_gap == pytest.approx((2**0.5 - 1) ** 2 + 0.75 * 4)

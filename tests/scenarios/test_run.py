@@ -12,6 +12,7 @@ from scenarios import run as run_module
 from scenarios.api import Interrupted, Reporter, from_data, run
 from scenarios.judging import divergence, evaluation_times, judge
 from scenarios.load import parse
+from scenarios.schedule_cache import ScheduleCache
 from scenarios.schema import EvaluationSection
 from simulator.errors import ConfigurationError
 from simulator.records import RunDirectory
@@ -91,6 +92,7 @@ def test_a_schedule_that_no_seed_changes_is_simulated_once(tmp_path, monkeypatch
 
     calls = []
     simulate = workshop.simulate
+    monkeypatch.setattr(workshop, "SCHEDULES", ScheduleCache())
 
     def counted(*args, **kwargs):
         calls.append(args[4])
@@ -99,6 +101,11 @@ def test_a_schedule_that_no_seed_changes_is_simulated_once(tmp_path, monkeypatch
     monkeypatch.setattr(workshop, "simulate", counted)
     run(scenario(seeds=3), out=tmp_path / "constant")
     assert calls == [0, 0]
+    other = scenario(seeds=2, methods__0__stepsize=0.1, name="other", evaluation={"points": 9})
+    run(other, out=tmp_path / "other")
+    assert calls == [0, 0]
+    run(scenario(methods__0__batch_size=3), out=tmp_path / "batch")
+    assert calls == [0, 0, 0]
     model = {"kind": "distribution", "name": "expon"}
     calls.clear()
     run(scenario(seeds=2, fleet__compute__model=model), out=tmp_path / "random")
@@ -179,21 +186,20 @@ def test_an_environment_that_raises_fails_alone(tmp_path, monkeypatch):
 class PressCtrlC(Reporter):
     """Interrupts while some (method, seed) is in a phase."""
 
-    def __init__(self, method: str, seed: int, phase: str) -> None:
-        self.when = (method, seed, phase)
-        self.after = 1.0
+    def __init__(self, what: str, phase: str) -> None:
+        self.when = (what, phase)
 
-    def doing(self, method: str, seed: int, phase: str, fraction: float) -> None:
-        if (method, seed, phase) == self.when and fraction >= 0.4:
+    def doing(self, what: str, trials: int, phase: str, fraction: float) -> None:
+        if (what, phase) == self.when and fraction >= 0.4:
             raise KeyboardInterrupt
 
 
 def test_ctrl_c_keeps_what_is_done(tmp_path):
-    reporter = PressCtrlC("asynchronous-sgd", 1, "training")
+    reporter = PressCtrlC("asynchronous-sgd seed 1", "training")
     with pytest.raises(Interrupted) as caught:
         run(scenario(seeds=3), out=tmp_path, reporter=reporter)
     assert str(caught.value) == (
-        f"3 finished runs are in {tmp_path}, and asynchronous-sgd seed 1 as far as 2.5 of 5 "
+        f"3 finished runs are in {tmp_path}; asynchronous-sgd seed 1 as far as 2.5 of 5 "
         "simulated seconds"
     )
     read = RunDirectory.open(tmp_path)
@@ -204,6 +210,15 @@ def test_ctrl_c_keeps_what_is_done(tmp_path):
         "interrupted at 2.5 of 5 simulated seconds",
     ]
     assert [len(curve.seconds) for curve in read.curves()] == [3, 3, 3, 2]
+
+
+def test_ctrl_c_keeps_every_curve_of_a_batch_as_far_as_it_got(tmp_path):
+    reporter = PressCtrlC("asynchronous-sgd, 3 seeds", "training")
+    with pytest.raises(Interrupted, match=r"3 finished runs .*; asynchronous-sgd seed 0 as far as"):
+        run(scenario(seeds=3, executor="compiled"), out=tmp_path, reporter=reporter)
+    read = RunDirectory.open(tmp_path)
+    assert [row.error[:11] for row in read.runs()] == [""] * 3 + ["interrupted"] * 3
+    assert [len(curve.seconds) for curve in read.curves()] == [3, 3, 3, 2, 1, 1]
 
 
 def test_ctrl_c_while_simulating_drops_that_one(tmp_path, monkeypatch):

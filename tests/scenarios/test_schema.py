@@ -75,6 +75,9 @@ VARIANTS = {
         "environment_parameters": {"length": {"low": 0.4, "high": 0.6}, "gravity": [9, 9.8, 10]},
         "observation_scale": {"cycle": [1, -1]},
     }),
+    "mdp": small(problem={"kind": "mdp", "mdp": "grid", "slip": 0.25, "seed": {"cycle": [1, 2]},
+                          "reward_perturbation": 0.5, "horizon": 9}),
+    "hard instance": small(problem={"kind": "hard-instance", "dimension": 3}),
 }  # fmt: skip
 
 
@@ -109,6 +112,23 @@ def test_content_id_is_about_what_is_in_a_file_not_where_it_is(tmp_path):
 
 
 REFUSALS = {
+    "unknown MDP": (
+        small(problem={"kind": "mdp", "mdp": "garnett"}),
+        "small.toml: problem.mdp = 'garnett': expected 'garnet' or 'chain' or 'grid'. Did you mean "
+        "'garnet'?",
+    ),
+    "what another MDP takes": (
+        small(problem={"kind": "mdp", "mdp": "chain", "branching": 2}),
+        "problem.branching: a chain does not take it; it takes states, actions, slip",
+    ),
+    "a key of no MDP": (
+        small(problem={"kind": "mdp", "brnching": 2}),
+        "problem.brnching: unknown key. Did you mean 'branching'?",
+    ),
+    "a probability": (
+        small(problem={"kind": "hard-instance", "probability": 2}),
+        "problem.probability = 2: expected a number in [1e-9, 1]",
+    ),
     "unknown method": (
         small(methods__0={"id": "renala-sgd", "batch_size": 2, "stepsize": 1}),
         "small.toml: methods[0].id = 'renala-sgd': no such method. Did you mean 'rennala-sgd'?",
@@ -247,7 +267,7 @@ REFUSALS = {
     "seed twice": (small(seeds=[1, 1]), "seeds: 1 is there 2 times"),
     "executor": (
         small(executor="bached"),
-        "executor = 'bached': expected 'batched' or 'sequential'. Did you mean 'batched'?",
+        "expected 'compiled', 'batched' or 'sequential'. Did you mean 'batched'?",
     ),
     "two grids": (
         small(evaluation={"points": 3, "every_seconds": 1.0}),

@@ -13,6 +13,16 @@ from simulator.executors.common import key_of_gradient
 from simulator.oracle import Sample
 from simulator.schedule import Schedule, Status
 
+PARAMETERS: dict[str, list[dict[str, Any]]] = {
+    "asynchronous": [{}],
+    "ringmaster": [{"max_staleness": 3}],
+    "buffered": [{"buffer_size": 4}],
+    "synchronous": [{}, {"gradients_per_worker": 2, "wait_for": 2}],
+    "rennala": [{"batch_size": 5}, {"batch_size": 3, "stale": "discard", "initial_batch_size": 7}],
+    "malenia": [{"batch_size": 5}, {"batch_size": 9, "stale": "discard"}],
+}
+"""Every coordinator with arguments to test it with."""
+
 COLUMNS = {
     "worker": np.int32,
     "k": np.int32,

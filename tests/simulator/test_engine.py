@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from execution_cases import PARAMETERS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,14 +28,6 @@ from simulator.random_delays import RandomDelays
 from simulator.schedule import Schedule, Status
 from simulator.traces import Trace
 
-PARAMETERS = {
-    "asynchronous": [{}],
-    "ringmaster": [{"max_staleness": 3}],
-    "buffered": [{"buffer_size": 4}],
-    "synchronous": [{}, {"gradients_per_worker": 2, "wait_for": 2}],
-    "rennala": [{"batch_size": 5}, {"batch_size": 3, "stale": "discard", "initial_batch_size": 7}],
-    "malenia": [{"batch_size": 5}, {"batch_size": 9, "stale": "discard"}],
-}
 EVERY = [(name, parameters) for name, rows in PARAMETERS.items() for parameters in rows]
 COLUMNS = [name for name in Schedule.__dataclass_fields__ if name not in {"stalled"}]
 

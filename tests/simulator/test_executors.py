@@ -1,4 +1,4 @@
-"""Sequential and batched give the same numbers, and compute nothing they need not."""
+"""All executors give the same numbers, and compute nothing they need not."""
 
 from __future__ import annotations
 
@@ -84,11 +84,19 @@ def curve(execution: Any, n_steps: int) -> np.ndarray:
 
 
 def assert_same(schedule: Schedule, oracle: Any, rule_name: str, **options: Any) -> None:
-    """Both executors agree on everything, to rounding, in double precision."""
+    """Every executor agrees on everything, to rounding, in double precision."""
     with precision("float64"):
         reference = Sequential(schedule, oracle, *method(rule_name), 3)
-        other = executor("batched")(schedule, oracle, *method(rule_name), 3, **options)
-        right, got = curve(reference, schedule.n_steps), curve(other, schedule.n_steps)
+        right = curve(reference, schedule.n_steps)
+        others = [executor("batched")(schedule, oracle, *method(rule_name), 3, **options)]
+        if isinstance(oracle, Quadratic) and not any(options.values()):
+            others.append(executor("compiled")(schedule, oracle, *method(rule_name), 3))
+        for other in others:
+            assert_follows(reference, right, other, schedule)
+
+
+def assert_follows(reference: Any, right: np.ndarray, other: Any, schedule: Schedule) -> None:
+    got = curve(other, schedule.n_steps)
     assert got.dtype == np.float64
     np.testing.assert_allclose(got, right, rtol=1e-12, atol=1e-13)
     np.testing.assert_array_equal(other.lengths, reference.lengths)
@@ -113,7 +121,7 @@ def test_same_numbers_from_a_host_oracle(kind: str) -> None:
         oracle = HostQuadratic(N, dtype="float64")
     schedule = uneven(COORDINATORS[kind](), 6)
     assert_same(schedule, oracle, "nigt")
-    # Twice, once per executor: every used computation, and no other.
+    # Twice, by each of two executors: every used computation, and no other.
     used = np.flatnonzero(schedule.step >= 0)
     computations = zip(schedule.worker[used].tolist(), schedule.k[used].tolist(), strict=True)
     assert sorted(oracle.asked) == sorted(2 * list(computations))
@@ -276,12 +284,12 @@ def test_an_interrupt_leaves_what_is_done(name: str) -> None:
     whole = curve(executor(name)(schedule, HostQuadratic(N), *method("sgd"), 0), 10)
     execution = executor(name)(schedule, Interrupted(N), *method("sgd"), 0)
     snapshots = execution.snapshots(range(11))
-    kept = [next(snapshots) for _ in range({"sequential": 4, "batched": 5}[name])]
+    kept = [next(snapshots) for _ in range({"sequential": 4}.get(name, 5))]
     with pytest.raises(KeyboardInterrupt):
         next(snapshots)
     np.testing.assert_array_equal([s.params for s in kept], whole[: len(kept)])
     done = execution.gradients_computed
-    assert (execution.lengths >= 0).sum() == done == {"sequential": 20, "batched": 24}[name]
+    assert (execution.lengths >= 0).sum() == done == {"sequential": 20}.get(name, 24)
 
 
 def test_a_schedule_without_steps() -> None:
