@@ -1,4 +1,4 @@
-"""The command line: ``straggler run | plot | list``.
+"""The command line: ``straggler run | plot | list``, and those of ``scenarios.sweep_commands``.
 
 Exit codes: 0; 1, a method failed (the others are kept); 2, a mistake in the command or the
 scenario; 3, an error that should not happen; 130, Ctrl-C. A mistake never shows a traceback.
@@ -8,19 +8,16 @@ Whatever costs time to import is imported by the command that needs it: ``--help
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simulator.errors import ConfigurationError
+from scenarios import sweep_commands
+from scenarios.exits import A_RUN_FAILED, mistakes_reported
 
 if TYPE_CHECKING:
     from scenarios.run import RunResult
-
-_A_METHOD_FAILED, _MISTAKE, _UNEXPECTED, _INTERRUPTED = 1, 2, 3, 130
 
 app = typer.Typer(
     name="straggler",
@@ -30,6 +27,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: rich takes longer to import than all the rest
 )
+
+sweep_commands.add_to(app)
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of unexpected errors.")]
 
@@ -70,10 +69,13 @@ def run(
     check: Annotated[
         bool, typer.Option("--check", help="Check every schedule against the simulation's rules.")
     ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run that was stopped in --out.")
+    ] = False,
     debug: Debug = False,
 ) -> None:
     """Run a scenario and print its table. Ctrl-C keeps what is done."""
-    with _mistakes_reported(debug):
+    with mistakes_reported(debug):
         from scenarios.load import load, parse_override
         from scenarios.run import run as run_scenario
         from scenarios.show import print_result, reporter_for
@@ -89,6 +91,7 @@ def run(
                 executor=executor,
                 verify=check,
                 reporter=reporter,
+                resume=resume,
             )
         print_result(result)
     _report_failures(result, debug)
@@ -109,7 +112,7 @@ def plot(
     debug: Debug = False,
 ) -> None:
     """Draw a run: its metric against time, gradients and communications, as PNG and PDF."""
-    with _mistakes_reported(debug):
+    with mistakes_reported(debug):
         from analysis.plots import plot_run
 
         for path in plot_run(directory, out, metric, size):
@@ -127,7 +130,7 @@ def list_(
     debug: Debug = False,
 ) -> None:
     """List what there is, a line each."""
-    with _mistakes_reported(debug):
+    with mistakes_reported(debug):
         from scenarios.listing import listing
 
         typer.echo(listing(what))
@@ -151,23 +154,6 @@ def _options(
     del version
 
 
-@contextmanager
-def _mistakes_reported(debug: bool) -> Iterator[None]:
-    """Turn what can go wrong into a message and an exit code."""
-    try:
-        yield
-    except ConfigurationError as error:
-        raise _exit(str(error), _MISTAKE) from None
-    except KeyboardInterrupt as error:
-        raise _exit(f"interrupted: {error or 'nothing was written'}", _INTERRUPTED) from None
-    except Exception as error:
-        if debug:
-            raise
-        first = next(iter(str(error).splitlines()), "")
-        text = f"unexpected {type(error).__name__}: {first}"
-        raise _exit(f"{text}\nPlease report it; --debug shows where.", _UNEXPECTED) from None
-
-
 def _report_failures(result: RunResult, debug: bool) -> None:
     if not result.failures:
         return
@@ -177,12 +163,7 @@ def _report_failures(result: RunResult, debug: bool) -> None:
             import traceback
 
             traceback.print_exception(failure.exception)
-    raise typer.Exit(_A_METHOD_FAILED)
-
-
-def _exit(text: str, code: int) -> typer.Exit:
-    typer.echo(f"straggler: {text}", err=True)
-    return typer.Exit(code)
+    raise typer.Exit(A_RUN_FAILED)
 
 
 def main() -> None:

@@ -9,7 +9,9 @@ Rules:
 - a run that is interrupted keeps every finished (method, seed), and of those in flight the
   curves as far as they got, marked as interrupted; a second interrupt drops these;
 - ``wall_seconds`` of a batch are shared equally;
-- a directory with a run in it is never written over.
+- a directory with a run in it is never written over; with ``resume``, what is missing in it is
+  added: whole batches, because who runs side by side decides on last bits, and a trial that runs
+  alone from its latest checkpoint on.
 """
 
 from __future__ import annotations
@@ -18,8 +20,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from scenarios.batch import Batch, batches
+from scenarios.checkpoint import FileKeeper, run_resumably
 from scenarios.compose import build_problem
 from scenarios.dump import to_toml
 from scenarios.judging import divergence
@@ -32,6 +36,7 @@ from simulator.precision import precision
 from simulator.records import MethodRecord, Metric, RunDirectory, RunRow, is_run
 
 _SHOWN = 3
+_INTERRUPTED = "interrupted at"
 _KNOWN_FAILURES = (ConfigurationError, SimulationStalled)
 
 
@@ -105,6 +110,7 @@ def run(
     executor: str | None = None,
     verify: bool = False,
     reporter: Reporter | None = None,
+    resume: bool = False,
 ) -> RunResult:
     """Run every method of a scenario on every seed.
 
@@ -118,6 +124,7 @@ def run(
         executor: "compiled", "batched" or "sequential", instead of the scenario's.
         verify: check every schedule against the rules of the simulation.
         reporter: hears how it is going.
+        resume: go on with the run of the same scenario that is in ``out``.
 
     Returns:
         What was written, and which methods failed.
@@ -131,8 +138,9 @@ def run(
     reporter = reporter or Reporter()
     with precision(scenario.precision):
         workshop = Workshop(scenario, build_problem(scenario), verify)
-        directory = _create(scenario, workshop, out)
+        directory = _reopen(scenario, out) if resume else _create(scenario, workshop, out)
         trials = [Trial(workshop, m, seed) for seed in scenario.seeds for m in scenario.methods]
+        trials, earlier = _split(workshop, trials, directory)
         reporter.begin(len(trials))
         if scenario.executor == "compiled" and workshop.why_not_compiled:
             reporter.note(workshop.why_not_compiled)
@@ -142,7 +150,7 @@ def run(
             raise
         except KeyboardInterrupt:  # while writing
             raise Interrupted(directory, _kept(directory)) from None
-    return RunResult(directory, tuple(failures))
+    return RunResult(directory, (*earlier, *failures))
 
 
 def narrowed(
@@ -210,13 +218,61 @@ def _create(scenario: Scenario, workshop: Workshop, out: str | Path | None) -> R
     )
 
 
+def _reopen(scenario: Scenario, out: str | Path | None) -> RunDirectory:
+    from scenarios.load import from_data, parse
+
+    if out is None:
+        raise ConfigurationError("resume: expected with out, the directory to go on in")
+    directory = RunDirectory.open(out)
+    source = str(directory.path / "scenario.toml")
+    there = from_data(parse(directory.scenario(), source), source)
+    if there.content_id() != scenario.content_id():
+        raise ConfigurationError(
+            f"{directory.path}: holds a run of another scenario: its methods, seeds and all that "
+            "is simulated must be the same to go on with it"
+        )
+    return directory
+
+
+def _split(
+    workshop: Workshop, trials: list[Trial], directory: RunDirectory
+) -> tuple[list[Trial], list[Failure]]:
+    """The trials that are to run, and how those that are not had failed."""
+    there = {
+        (row.method, row.seed): row
+        for row in directory.runs()
+        if not row.error.startswith(_INTERRUPTED)
+    }
+    groups = [[trial] for trial in trials]
+    if workshop.is_side_by_side:
+        groups = [list(batch.trials) for batch in batches(workshop, trials)]
+    over = {
+        (trial.method.name, trial.seed)
+        for group in groups
+        if all((trial.method.name, trial.seed) in there for trial in group)
+        for trial in group
+    }
+    failures = [Failure(*key, there[key].error) for key in over if there[key].error]
+    return [trial for trial in trials if (trial.method.name, trial.seed) not in over], failures
+
+
+def _keeper(trial: Trial, directory: RunDirectory) -> FileKeeper:
+    name = f"{quote(trial.method.name, safe='')}--seed{trial.seed}.npz"
+    fingerprint = f"{trial.workshop.content_id} {trial.method.name} {trial.seed}"
+    return FileKeeper(directory.path / "checkpoints" / name, fingerprint)
+
+
 def _run_all(
     workshop: Workshop, trials: list[Trial], directory: RunDirectory, reporter: Reporter
 ) -> list[Failure]:
     failures: list[Failure] = []
     if workshop.is_side_by_side:
         for batch in batches(workshop, trials):
-            failures += _attempt_batch(batch, directory, reporter)
+            alone = batch.trials[0] if len(batch.trials) == 1 else None
+            if alone is not None:  # as in a batch of one, and it can go on from a checkpoint
+                failures += _attempt(alone, directory, reporter)
+            else:
+                failures += _attempt_batch(batch, directory, reporter)
         order = {(trial.method.name, trial.seed): index for index, trial in enumerate(trials)}
         return sorted(failures, key=lambda failure: order[failure.method, failure.seed])
     for trial in trials:
@@ -261,13 +317,20 @@ def _attempt(trial: Trial, directory: RunDirectory, reporter: Reporter) -> list[
     name = _name(trial.method, trial.seed)
     exception: Exception | None = None
     started = time.perf_counter()
+    keeper = _keeper(trial, directory)
+
+    def progress(phase: str, fraction: float) -> None:
+        reporter.doing(name, 1, phase, fraction)
+
     try:
-        trial.run(lambda phase, fraction: reporter.doing(name, 1, phase, fraction))
+        run_resumably(trial, progress, keeper)
     except KeyboardInterrupt:
         raise _keep([trial], directory, time.perf_counter() - started) from None
     except Exception as caught:  # noqa: BLE001  an environment may raise anything
         exception = caught
-    return _write(trial, directory, reporter, time.perf_counter() - started, exception)
+    failures = _write(trial, directory, reporter, time.perf_counter() - started, exception)
+    keeper.remove()
+    return failures
 
 
 def _write(
@@ -282,7 +345,7 @@ def _write(
         curve = trial.curve()
         error = divergence(curve) if curve else ""
     else:
-        error, curve = _one_line(exception), None
+        error, curve = one_line(exception), None
     row = trial.row(wall_seconds, error)
     directory.write(row, curve, trial.schedule)
     reporter.finished(row)
@@ -302,7 +365,7 @@ def _keep(trials: list[Trial], directory: RunDirectory, wall_seconds: float) -> 
             texts.append(f"{name} was dropped")
             continue
         reached = f"{curve.seconds[-1]:g} of {trial.schedule.end_seconds:g} simulated seconds"
-        directory.write(trial.row(wall_seconds, f"interrupted at {reached}"), curve, trial.schedule)
+        directory.write(trial.row(wall_seconds, f"{_INTERRUPTED} {reached}"), curve, trial.schedule)
         texts.append(f"{name} as far as {reached}")
     shown = [*texts[:_SHOWN], *([f"{len(texts) - _SHOWN} more"] if len(texts) > _SHOWN else [])]
     return Interrupted(directory, "; ".join([kept, *shown]))
@@ -317,7 +380,8 @@ def _name(method: MethodSection, seed: int) -> str:
     return f"{method.name} seed {seed}"
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
+    """What went wrong in a run, for a table."""
     text = next(iter(str(error).splitlines()), "")
     if isinstance(error, _KNOWN_FAILURES):
         return text

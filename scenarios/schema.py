@@ -157,7 +157,7 @@ class EvaluationSection(Section):
         return self
 
 
-def _seed_list(value: Any) -> Any:
+def read_seeds(value: Any) -> Any:
     """A count as the seeds 0, 1, ..."""
     if isinstance(value, int) and not isinstance(value, bool):
         if not 1 <= value <= 10_000:
@@ -181,7 +181,7 @@ class Scenario(Section):
     methods: Annotated[
         tuple[MethodSection, ...], PlainValidator(read_methods), PlainSerializer(_write_methods)
     ]
-    seeds: Annotated[tuple[Seed, ...], BeforeValidator(_seed_list)] = (0,)
+    seeds: Annotated[tuple[Seed, ...], BeforeValidator(read_seeds)] = (0,)
     budget: BudgetSection
     evaluation: EvaluationSection = EvaluationSection(points=50)
     executor: Literal["compiled", "batched", "sequential"] = "compiled"
@@ -234,7 +234,7 @@ class Scenario(Section):
         Raises:
             OSError: such a file can not be read.
         """
-        return _canonical(self._timing())
+        return canonical(self._timing())
 
     def _timing(self) -> dict[str, Any]:
         data = self.as_data()
@@ -245,11 +245,11 @@ class Scenario(Section):
                 data[section][key]["model"]["path"] = content
         return {key: data[key] for key in ("fleet", "network", "budget")}
 
-    def content_id(self) -> str:
-        """16 hexadecimal digits that depend on what is simulated, and on nothing else.
+    def content(self) -> dict[str, Any]:
+        """What is simulated, as nested plain data, and nothing else.
 
-        Name, description and labels do not count, nor where a measured file lies, but what is in
-        it does.
+        Name, description and labels are not in it, nor where a measured file lies, but a digest of
+        what is in it. 1.0 and 1 are the same number.
 
         Raises:
             OSError: such a file can not be read.
@@ -259,8 +259,22 @@ class Scenario(Section):
             data.pop(key, None)
         for method in data["methods"]:
             method.pop("label")
-        text = json.dumps(_canonical(data), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        content: dict[str, Any] = canonical(data)
+        return content
+
+    def content_id(self) -> str:
+        """16 hexadecimal digits that depend on :meth:`content` alone.
+
+        Raises:
+            OSError: a measured file can not be read.
+        """
+        return digest(self.content())[:16]
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of nested plain data, the order of keys aside: hexadecimal."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _repeated(path: str, values: Any) -> Iterator[str]:
@@ -278,12 +292,12 @@ def _without_none(value: Any) -> Any:
     return value
 
 
-def _canonical(value: Any) -> Any:
-    """1.0 and 1 are the same number."""
+def canonical(value: Any) -> Any:
+    """Nested plain data in which 1.0 and 1 are the same number."""
     if isinstance(value, Mapping):
-        return {key: _canonical(item) for key, item in value.items()}
+        return {key: canonical(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_canonical(item) for item in value]
+        return [canonical(item) for item in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value

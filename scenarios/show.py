@@ -20,7 +20,8 @@ _LEAST_WIDTH = 100
 """Columns presumed when the output is no terminal."""
 
 
-def _console(stderr: bool = False) -> Console:
+def console_for(stderr: bool = False) -> Console:
+    """Where to print; wide enough if it is no terminal."""
     console = Console(stderr=stderr, markup=False, highlight=False)
     if not console.is_terminal:
         console.width = max(console.width, _LEAST_WIDTH)
@@ -31,7 +32,7 @@ class LineReporter(Reporter):
     """A line for each (method, seed) that is done."""
 
     def __init__(self) -> None:
-        self._console = _console(stderr=True)
+        self._console = console_for(stderr=True)
 
     def begin(self, trials: int) -> None:
         """See :class:`Reporter`."""
@@ -80,7 +81,7 @@ class BarReporter(Reporter):
 @contextmanager
 def reporter_for(quiet: bool) -> Iterator[Reporter]:
     """A bar on a terminal, lines elsewhere, nothing if ``quiet``."""
-    console = _console(stderr=True)
+    console = console_for(stderr=True)
     if quiet:
         yield Reporter()
     elif not console.is_terminal:
@@ -104,7 +105,7 @@ def _outcome(row: RunRow) -> str:
 
 def print_result(result: RunResult) -> None:
     """Print a run's tables and where it is."""
-    console = _console()
+    console = console_for()
     summary = summarise(result.directory)
     console.print(outcome_table(summary))
     console.print(cost_table(summary))

@@ -14,6 +14,7 @@ from scenarios.method_section import MethodSection
 from scenarios.workshop import Progress, Workshop
 from simulator.executors.common import Snapshot
 from simulator.records import Curve, RunRow
+from simulator.resume import Arrays, CheckpointMismatch, Keeper, stacked
 from simulator.schedule import Schedule, Status
 
 _POINTS_PER_CALL = 256
@@ -43,26 +44,37 @@ class Trial:
     _points: list[NDArray[np.float64]] = field(default_factory=list)
     _metrics: list[dict[str, NDArray[np.float64]]] = field(default_factory=list)
 
-    def run(self, progress: Progress) -> None:
+    def run(self, progress: Progress, keeper: Keeper | None = None) -> None:
         """Simulate, execute and judge. What is done stays in the trial if it is interrupted.
+
+        Args:
+            progress: hears how far it is.
+            keeper: of a checkpoint, to go on from if it has one.
 
         Raises:
             ConfigurationError: method, fleet and network do not fit, or too many points.
             SimulationStalled: the budget can never be reached.
+            CheckpointMismatch: the keeper's checkpoint is of another run.
         """
         if self.workshop.scenario.fleet.timing == "environment-step":
-            self._run_live(progress)
+            self._run_live(progress, keeper)
         else:
-            self._run_schedule(progress)
+            self._run_schedule(progress, keeper)
         self._judge()
 
-    def _run_schedule(self, progress: Progress) -> None:
+    def _run_schedule(self, progress: Progress, keeper: Keeper | None) -> None:
         """Know the order of events first, then compute the gradients it uses."""
         self.simulate(progress)
         execution = self.workshop.execution(self.method, self.simulated, self.seed)
-        for snapshot in execution.snapshots(self.versions):
+        saved = keeper.load() if keeper else None
+        if saved is not None:
+            self._resume(saved)
+            execution.resume(saved)
+        for snapshot in execution.snapshots(self.versions[len(self._reached) :]):
             self.take(snapshot)
             progress("training", snapshot.version / max(1, self.versions[-1]))
+            if keeper is not None:
+                keeper.offer(lambda: {**execution.checkpoint(), **self._checkpoint()})
         self.finish(execution.lengths)
 
     def simulate(self, progress: Progress) -> None:
@@ -92,9 +104,9 @@ class Trial:
         self.mean_length_used = _mean(lengths[self.simulated.status == Status.USED])
         self._judge()
 
-    def _run_live(self, progress: Progress) -> None:
+    def _run_live(self, progress: Progress, keeper: Keeper | None) -> None:
         """Order of events and gradients depend on each other."""
-        done = self.workshop.live(self.method, self.seed, progress)
+        done = self.workshop.live(self.method, self.seed, progress, keeper)
         self._begin(done.schedule)
         for version in self.versions:
             self.take(done.snapshots[version])
@@ -112,6 +124,33 @@ class Trial:
         points, self._points = self._points, []
         if points:
             self._metrics.append(judge(self.workshop.problem, np.stack(points), self.seed))
+
+    def _checkpoint(self) -> Arrays:
+        """What was judged, and the points that wait for it: later calls then hold the same."""
+        dim = self.workshop.problem.oracle.dim
+        dtype = self._points[0].dtype if self._points else np.float64
+        judged = {
+            f"metric.{metric.name}": np.concatenate(
+                [np.zeros(0), *(part[metric.name] for part in self._metrics)]
+            )
+            for metric in self.workshop.problem.metrics
+        }
+        return {
+            "schedule": np.array(self.simulated.digest()),
+            "judged_versions": np.array(self._reached, np.int64),
+            "judged_points": stacked(self._points, dim, dtype),
+            **judged,
+        }
+
+    def _resume(self, arrays: Arrays) -> None:
+        """Take back what :meth:`_checkpoint` kept."""
+        if str(arrays["schedule"]) != self.simulated.digest():
+            raise CheckpointMismatch("the schedule is another one")
+        names = [metric.name for metric in self.workshop.problem.metrics]
+        metrics = {name: arrays[f"metric.{name}"] for name in names}
+        reached, points = arrays["judged_versions"].tolist(), list(arrays["judged_points"])
+        self._reached, self._points = reached, points
+        self._metrics = [metrics] if len(metrics[names[0]]) else []
 
     def curve(self) -> Curve | None:
         """Metrics along the run, as far as it got; None if it did not get anywhere.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from simulator.executors.host_grid import HostGrid
 from simulator.live import LiveRun, run_live
 from simulator.oracle import JaxOracle
 from simulator.randomness import Purpose
+from simulator.resume import Keeper
 from simulator.schedule import Schedule
 from simulator.verify import verify_schedule
 
@@ -91,6 +93,11 @@ class Workshop:
             return "the environment is stepped by Python: trained in batches, seeds side by side"
         return ""
 
+    @cached_property
+    def content_id(self) -> str:
+        """Of the scenario."""
+        return self.scenario.content_id()
+
     def execution(self, method: MethodSection, schedule: Schedule, seed: int) -> Execution:
         """Prepare to turn a schedule into numbers, alone."""
         build = executor(self.scenario.executor)
@@ -113,7 +120,13 @@ class Workshop:
             return Grid(schedules, oracle, rule, cells, seeds, memory_bytes=limit)
         return HostGrid(schedules, oracle, rule, cells, seeds, memory_bytes=limit)
 
-    def live(self, method: MethodSection, seed: int, progress: Progress) -> LiveRun:
+    def live(
+        self,
+        method: MethodSection,
+        seed: int,
+        progress: Progress,
+        keeper: Keeper | None = None,
+    ) -> LiveRun:
         """Simulate and execute at once, computations being timed per environment step.
 
         Raises:
@@ -130,6 +143,7 @@ class Workshop:
             *_rule(method),
             snapshot_seconds=self._known_times(),
             progress=self._reported("training", progress),
+            keeper=keeper,
         )
         if self._verify:
             times = _LengthTimes(self._compute, done)

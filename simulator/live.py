@@ -33,6 +33,17 @@ from simulator.ledger import Ledger
 from simulator.network import Network
 from simulator.oracle import JaxOracle, Oracle, Sample
 from simulator.randomness import Purpose, gradient_key
+from simulator.resume import (
+    Arrays,
+    CheckpointMismatch,
+    Keeper,
+    keyed,
+    pack,
+    sample_columns,
+    samples_of,
+    stacked,
+    unpack,
+)
 from simulator.schedule import Schedule
 from simulator.worker import Worker
 
@@ -68,6 +79,7 @@ def run_live(
     *,
     snapshot_seconds: Sequence[float] | None = None,
     progress: Callable[[float, int], None] | None = None,
+    keeper: Keeper | None = None,
 ) -> LiveRun:
     """Simulate with computations timed per environment step.
 
@@ -76,11 +88,13 @@ def run_live(
         compute: seconds per environment step of computation (worker, k).
         oracle, rule, hyperparameters: as in the executors.
         snapshot_seconds: ascending times; None keeps the model of every version.
+        keeper: of checkpoints, after server steps.
 
     Raises:
         ConfigurationError, SimulationStalled: as ``engine.simulate``.
+        CheckpointMismatch: the keeper's checkpoint is of another run.
     """
-    live = _Live(oracle, rule, hyperparameters, seed, snapshot_seconds)
+    live = _Live(oracle, rule, hyperparameters, seed, snapshot_seconds, keeper)
     engine = Engine(coordinator, compute, network, budget, seed, observer=live, progress=progress)
     live.attach(engine, compute.sampler(seed, Purpose.COMPUTE))
     return live.result(engine.run())
@@ -96,6 +110,7 @@ class _Live:
         hyperparameters: Hyperparameters,
         seed: int,
         snapshot_seconds: Sequence[float] | None,
+        keeper: Keeper | None,
     ) -> None:
         self._oracle = oracle
         self._seed = seed
@@ -117,6 +132,8 @@ class _Live:
         self._lengths: list[int] = []
         self._values: list[float] = []
         self._computed = 0
+        self._keeper = keeper
+        self._replayed: Arrays | None = keeper.load() if keeper else None
 
     def attach(self, engine: Engine, seconds_per_step: Callable[[int, int], float]) -> None:
         """Become the clock of an engine's computations."""
@@ -128,11 +145,16 @@ class _Live:
 
     def starting(self, workers: Sequence[Worker], version: int) -> None:
         """Compute together the trajectories of workers that are about to get the point."""
+        if self._replayed is not None:
+            return
         many = self._engine.coordinator.gradients_per_assignment
         self._compute([(w.index, w.k + more) for w in workers for more in range(many)], version)
 
     def stepped(self, rows: list[int], seconds: float, ledger: Ledger) -> None:
         """Take the server step."""
+        if self._replayed is not None:
+            self._replay_step(self._replayed)
+            return
         self._take_snapshots_before(seconds)
         gradients = jnp.stack([self._running.pop(row).gradient for row in rows])
         weights = jnp.asarray(ledger.weights(rows), self._x0.dtype)
@@ -143,9 +165,13 @@ class _Live:
         self._version += 1
         self._points[self._version] = self._kernels.query(self._state, self._hyperparameters)
         self._forget()
+        if self._keeper is not None:
+            self._keeper.offer(self._checkpoint)
 
     def _seconds(self, worker: int, k: int) -> float:
         """Seconds of a computation that starts now: steps of its trajectory x seconds a step."""
+        if self._replayed is not None:
+            return self._replayed_steps(self._replayed) * self._seconds_per_step(worker, k)
         version = self._engine.workers[worker].version
         if (worker, k, version) not in self._ready:
             self._look_ahead(worker, k, version)
@@ -198,6 +224,57 @@ class _Live:
             (worker, k, version): sample
             for (worker, k, version), sample in self._ready.items()
             if workers[worker].version == version and k >= workers[worker].k
+        }
+
+    # -- checkpoints --------------------------------------------------------------------------
+
+    def _replayed_steps(self, arrays: Arrays) -> int:
+        """The length of the next computation that starts, as it was before the checkpoint."""
+        index = len(self._lengths)
+        if index >= len(arrays["lengths"]):
+            raise CheckpointMismatch("the same events do not happen again")
+        self._lengths.append(int(arrays["lengths"][index]))
+        return self._lengths[-1]
+
+    def _replay_step(self, arrays: Arrays) -> None:
+        """Count a server step, and at the checkpoint's become what this was then."""
+        self._version += 1
+        version, self._due, self._computed = (int(count) for count in arrays["counts"])
+        if self._version < version:
+            return
+        if len(self._lengths) != len(arrays["lengths"]):
+            raise CheckpointMismatch("the same events do not happen again")
+        self._replayed = None
+        self._values = arrays["values"].tolist()
+        self._state = unpack("state", self._state, arrays)
+        self._points = keyed(arrays["point_versions"], arrays["points"])
+        self._snapshots = {
+            version: Snapshot(version, params)
+            for version, params in keyed(arrays["snapshot_versions"], arrays["snapshots"]).items()
+        }
+        self._running = keyed(arrays["running_rows"], samples_of("running", arrays))
+        ready = zip(
+            map(tuple, arrays["ready_keys"].tolist()), samples_of("ready", arrays), strict=True
+        )
+        self._ready = dict(ready)
+
+    def _checkpoint(self) -> Arrays:
+        """After a server step: what :meth:`_replay_step` needs."""
+        dim, dtype = self._oracle.dim, self._x0.dtype
+        snapshots = [snapshot.params for snapshot in self._snapshots.values()]
+        return {
+            "counts": np.array([self._version, self._due, self._computed], np.int64),
+            "lengths": np.array(self._lengths, np.int32),
+            "values": np.array(self._values),
+            **pack("state", self._state),
+            "point_versions": np.array(list(self._points), np.int64),
+            "points": stacked(list(self._points.values()), dim, dtype),
+            "snapshot_versions": np.array(list(self._snapshots), np.int64),
+            "snapshots": stacked(snapshots, dim, dtype),
+            "running_rows": np.array(list(self._running), np.int64),
+            **sample_columns("running", list(self._running.values()), dim, dtype),
+            "ready_keys": np.array(list(self._ready), np.int64).reshape(-1, 3),
+            **sample_columns("ready", list(self._ready.values()), dim, dtype),
         }
 
     # -- snapshots ----------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,6 +67,25 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     with user_errors(path, "write"):
         try:
             write(partial)
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a file beside ``path``, see it onto the disk, and only then give it its name.
+
+    Raises:
+        ConfigurationError: the file system refuses (disk full, no permission); what was there
+            before is still there.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
+    with user_errors(path, "write"):
+        try:
+            with partial.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
             os.replace(partial, path)
         finally:
             partial.unlink(missing_ok=True)

@@ -10,6 +10,8 @@ One directory per run (schema version 1)::
     schedules/METHOD--seedK/{computations,steps,messages}.parquet
                      the columns of :class:`simulator.schedule.Schedule`, a file for each kind
 
+    checkpoints/           while a run is going on: how far it has come
+
 Rules: every file appears complete or not at all; of one (method, seed), the row of runs.parquet is
 written last, and until it is there the pair does not count; rows are ordered by method, as
 ``record.json`` lists them, then by seed. The same input gives the same bytes, except for

@@ -19,6 +19,7 @@ from simulator.executors.kernels import Columns, Method, Steps, kernels
 from simulator.executors.plan import Plan, choose_sizes, round_up, split
 from simulator.executors.segmented import Segmented
 from simulator.oracle import JaxOracle
+from simulator.resume import Arrays, pack, unpack
 from simulator.schedule import Schedule
 
 _MAX_PENDING = 512
@@ -120,6 +121,13 @@ class BatchedJax(Segmented):
             self._method,
             width=self._width,
         )
+
+    def _waiting_work(self) -> dict[str, NDArray[Any]]:
+        return {**super()._waiting_work(), **pack("work", (self._pool, self._points))}
+
+    def _resume_work(self, arrays: Arrays) -> None:
+        super()._resume_work(arrays)
+        self._pool, self._points = unpack("work", (self._pool, self._points), arrays)
 
     def _note(self, start: int, count: int, lengths: Any, values: Any) -> None:
         """Remember results without waiting for them."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from algorithms.update_rule import Hyperparameters, State, StepInfo, UpdateRule
 from simulator.oracle import Oracle
 from simulator.randomness import gradient_key
+from simulator.resume import Arrays, CheckpointMismatch, pack, unpack
 from simulator.schedule import Schedule
 
 T = TypeVar("T")
@@ -127,6 +128,39 @@ class Execution(ABC):
     @abstractmethod
     def _advance_to(self, version: int) -> None:
         """Take server steps until ``self.version == version``."""
+
+    # -- checkpoints --------------------------------------------------------------------------
+
+    def checkpoint(self) -> Arrays:
+        """What it takes to go on from here, between two snapshots."""
+        return {
+            "counts": np.array([self.version, self.gradients_computed], np.int64),
+            "lengths": self.lengths.copy(),
+            "values": self.values.copy(),
+            **pack("state", self._state),
+            **self._waiting_work(),
+        }
+
+    def resume(self, arrays: Arrays) -> None:
+        """Go on from a checkpoint of an execution made alike: to the same bytes.
+
+        Raises:
+            CheckpointMismatch: it was made otherwise.
+        """
+        if arrays["lengths"].shape != self._lengths.shape:
+            raise CheckpointMismatch("the schedule has another number of computations")
+        self.version, self.gradients_computed = (int(count) for count in arrays["counts"])
+        self._lengths, self._values = arrays["lengths"].copy(), arrays["values"].copy()
+        self._state = unpack("state", self._state, arrays)
+        self._resume_work(arrays)
+
+    @abstractmethod
+    def _waiting_work(self) -> dict[str, NDArray[Any]]:
+        """What an executor has besides: points and gradients that later steps need."""
+
+    @abstractmethod
+    def _resume_work(self, arrays: Arrays) -> None:
+        """Take that back."""
 
 
 def starting_point(oracle: Oracle, seed: int, x0: Any) -> jax.Array:

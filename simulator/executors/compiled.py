@@ -24,6 +24,7 @@ from simulator.executors.compiled_kernels import Replicas
 from simulator.executors.compiled_plan import Track, Tracks
 from simulator.executors.compiled_replicas import DEFAULT_MEMORY_BYTES, Lockstep, fit, most_lanes
 from simulator.oracle import JaxOracle
+from simulator.resume import Arrays
 from simulator.schedule import Schedule
 
 
@@ -48,6 +49,9 @@ class Compiled(Execution):
         self._memory_bytes = memory_bytes
         self._tracks = Tracks([Track.of(self._schedule)])
         self._lockstep: Lockstep | None = None
+        self._plan: tuple[int, set[int]] = (0, set())  # last and wanted versions
+        self._is_resumed = False
+        self._yielded = 0  # latest version; the loop may be ahead of it
 
     def _snapshots(self, versions: Sequence[int]) -> Iterator[Snapshot]:
         versions = list(versions)
@@ -55,9 +59,12 @@ class Compiled(Execution):
         ahead = {version for version in versions if version > self.version}
         if not ahead:
             return
-        lockstep = self._lockstep = self._lockstep or self._fitted(max(ahead), ahead)
-        for reached in lockstep.advance(max(ahead), ahead):
+        stop, ahead = self._plan if self._is_resumed else (max(ahead), ahead)
+        self._plan, self._is_resumed = (stop, ahead), False
+        lockstep = self._lockstep = self._lockstep or self._fitted(stop, ahead)
+        for reached in lockstep.advance(stop, ahead):
             self.version = lockstep.version
+            self._yielded = reached.version
             for _ in range(versions.count(reached.version)):
                 yield Snapshot(reached.version, reached.params[0])
 
@@ -70,6 +77,22 @@ class Compiled(Execution):
         """Replica and plan in as many lanes as there is memory for."""
         lanes = most_lanes(self._x0.nbytes, self._memory_bytes)
         return fit(self._make, 1, lanes, stop, wanted, self._memory_bytes)
+
+    def _waiting_work(self) -> dict[str, NDArray[Any]]:
+        """What the loop carries. Its plan is part of the bytes: where it began, and its stops."""
+        if self._lockstep is None:
+            return {}
+        stop, wanted = self._plan
+        plan = np.array([self._yielded, stop, *sorted(wanted)], np.int64)
+        return {"plan": plan, **self._lockstep.checkpoint()}
+
+    def _resume_work(self, arrays: Arrays) -> None:
+        if "plan" not in arrays:
+            return
+        self.version, stop, *wanted = arrays["plan"].tolist()
+        self._plan, self._is_resumed = (stop, set(wanted)), True
+        self._lockstep = self._fitted(stop, set(wanted))
+        self._lockstep.resume(arrays, stop, set(wanted))
 
     def _advance_to(self, version: int) -> None:
         for _ in self._snapshots([version]):

@@ -25,6 +25,7 @@ from simulator.executors.compiled_kernels import (
 from simulator.executors.compiled_plan import Blocks, Columns, Shape, Tracks
 from simulator.executors.plan import round_up
 from simulator.oracle import DrawingOracle, JaxOracle
+from simulator.resume import Arrays, pack, unpack
 
 DEFAULT_MEMORY_BYTES = 1 << 30
 
@@ -105,6 +106,10 @@ class Lockstep:
         self._least_points = least_points
         self._pace = 1.0  # blocks in half a second
         self._prepared: tuple[Any, Prepared] | None = None
+        self._carry: Carry | None = None
+        self._done = 0  # blocks of the plan
+        self._pending: list[Reached] = []  # of the latest call, not yielded yet
+        self._resumed = False
         self.version = 0
 
     @property
@@ -196,19 +201,56 @@ class Lockstep:
         wanted = set(wanted)
         prepared = self.prepare(stop, wanted)
         blocks, carry, done = prepared.blocks, self._start(prepared), 0
+        if self._resumed and self._carry is not None:
+            carry, done, self._resumed = self._carry, self._done, False
+            self._become(carry, blocks, done)
+            yield from self._yielded()
         while done < blocks.n_blocks:
             grains = max(1, int(self._pace) // prepared.grain)
             count = min(prepared.capacity, grains * prepared.grain, blocks.n_blocks - done)
             carry, outputs = self._call(prepared, carry, done, count)
-            self._state, self._points = carry.state, carry.points
             versions = blocks.versions[done : done + count].tolist()
-            self.version = versions[-1]
             done += count
+            self._become(carry, blocks, done)
             params = np.asarray(outputs.params)
             for position, version in enumerate(versions):
                 if version in wanted:
                     wanted.discard(version)
-                    yield Reached(version, params[position].copy())
+                    self._pending.append(Reached(version, params[position].copy()))
+            yield from self._yielded()
+
+    def _become(self, carry: Carry, blocks: Blocks, done: int) -> None:
+        """Be where the plan is after so many blocks."""
+        self._carry, self._done = carry, done
+        self._state, self._points = carry.state, carry.points
+        self.version = int(blocks.versions[done - 1])
+
+    def _yielded(self) -> Iterator[Reached]:
+        while self._pending:
+            yield self._pending.pop(0)
+
+    def checkpoint(self) -> dict[str, NDArray[Any]]:
+        """What it takes to go on within the plan at hand, after something was yielded."""
+        versions = [reached.version for reached in self._pending]
+        params = [reached.params for reached in self._pending]
+        return {
+            "done": np.array(self._done, np.int64),
+            "pending_versions": np.array(versions, np.int64),
+            "pending_params": np.stack([self.params, *params])[1:],
+            **pack("carry", self._carry),
+        }
+
+    def resume(self, arrays: Arrays, stop: int, wanted: Iterable[int]) -> None:
+        """Go on from a checkpoint with the next ``advance``, which must ask for the same.
+
+        Raises:
+            CheckpointMismatch: it was made otherwise.
+        """
+        like = self._empty_carry(self.prepare(stop, wanted).points, jnp.zeros)
+        self._carry, self._done = unpack("carry", like, arrays), int(arrays["done"])
+        pending = zip(arrays["pending_versions"].tolist(), arrays["pending_params"], strict=True)
+        self._pending = [Reached(version, params) for version, params in pending]
+        self._resumed = True
 
     def _start(self, prepared: Prepared) -> Carry:
         """The carry, with the points known so far in their slots of this plan."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from simulator.executors.common import rule_kernels
 from simulator.executors.segmented import Segmented
 from simulator.oracle import HostOracle, Sample
+from simulator.resume import Arrays, stacked
 
 Vector = NDArray[Any]
 
@@ -63,6 +64,21 @@ class BatchedHost(Segmented):
             gradients = np.stack([self._waiting.pop(i) for i in positions.tolist()])
             self._update(self._weights[positions] @ gradients, int(staleness[step]))
             self._points.append(self._query())
+
+    def _waiting_work(self) -> dict[str, Vector]:
+        dim, dtype = self._oracle.dim, self._x0.dtype
+        return {
+            **super()._waiting_work(),
+            "points": stacked(self._points, dim, dtype),
+            "waiting": np.array(list(self._waiting), np.int64),
+            "gradients": stacked(list(self._waiting.values()), dim, dtype),
+        }
+
+    def _resume_work(self, arrays: Arrays) -> None:
+        super()._resume_work(arrays)
+        self._points = list(arrays["points"])
+        waiting = arrays["waiting"].tolist()
+        self._waiting = dict(zip(waiting, arrays["gradients"], strict=True))
 
     @property
     def params(self) -> Vector:

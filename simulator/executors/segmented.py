@@ -6,9 +6,11 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulator.executors.common import Execution
 from simulator.executors.plan import Plan, make_plan
+from simulator.resume import Arrays
 
 _MAX_ROWS = 1024
 _MAX_BYTES = 1 << 28  # of gradients computed in one call
@@ -43,6 +45,12 @@ class Segmented(Execution):
                 self._take_steps(self.version, stop)
             self._segment += int(stop == bounds[segment + 1])
             self.version = stop
+
+    def _waiting_work(self) -> dict[str, NDArray[Any]]:
+        return {"segment": np.array(self._segment, np.int64)}
+
+    def _resume_work(self, arrays: Arrays) -> None:
+        self._segment = int(arrays["segment"])
 
     @abstractmethod
     def _take_batch_step(self, segment: int) -> None:

@@ -13,10 +13,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from algorithms.update_rule import UpdateRule
 from simulator.executors.common import Execution, key_of_gradient, per_problem, rule_kernels
 from simulator.oracle import JaxOracle, Sample
+from simulator.resume import Arrays, stacked
 
 
 @per_problem
@@ -62,6 +64,16 @@ class Sequential(Execution):
                 del self._points[version]
         self.version += 1
         self._keep_point()
+
+    def _waiting_work(self) -> dict[str, NDArray[Any]]:
+        points = list(self._points.values())
+        return {
+            "versions": np.array(list(self._points), np.int64),
+            "points": stacked(points, self._oracle.dim, self._x0.dtype),
+        }
+
+    def _resume_work(self, arrays: Arrays) -> None:
+        self._points = dict(zip(arrays["versions"].tolist(), arrays["points"], strict=True))
 
     def _gradient(self, row: int) -> jax.Array:
         """The gradient in this row, [dim]."""

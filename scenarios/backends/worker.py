@@ -1,0 +1,85 @@
+"""A process that computes runs for ``scenarios.backends.local``: told what over a pipe.
+
+It gets (store path, axes), then lists of runs; it says ("ready",), ("started", key),
+("finished", Outcome), and ("broken", text) when results can not be kept.
+It ends when the pipe does: nobody is left to tell it what to do.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from scenarios.backends.backend import Outcome
+from scenarios.backends.bench import Bench
+from scenarios.store import RunSpec, Status, Store
+from scenarios.store.claims import Claim
+from simulator.errors import ConfigurationError
+
+
+def serve(pipe: Connection) -> None:
+    """Compute what comes over the pipe until it closes."""
+    path, axes = pipe.recv()
+    store, bench = Store(Path(path), axes), Bench()
+    pipe.send(("ready",))
+    while True:
+        try:
+            specs: Sequence[RunSpec] = pipe.recv()
+            for spec in specs:
+                pipe.send(("started", spec.key))
+                pipe.send(("finished", compute(store, bench, spec)))
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            return
+        except ConfigurationError as error:
+            pipe.send(("broken", str(error)))
+            return
+
+
+def compute(store: Store, bench: Bench, spec: RunSpec) -> Outcome:
+    """Claim a run, compute it and keep it.
+
+    Raises:
+        ConfigurationError: the store can not be written.
+    """
+    claim = store.claim(spec.key)
+    if claim is None:
+        return Outcome(spec.key, "busy")
+    try:
+        if store.status_on_disk(spec.key) is Status.DONE:  # since it was dealt
+            return Outcome(spec.key, "done")
+        return _compute(store, bench, spec, claim)
+    finally:
+        claim.release()
+
+
+def _compute(store: Store, bench: Bench, spec: RunSpec, claim: Claim) -> Outcome:
+    done = bench.compute(spec, store.axes, claim.touch, store.checkpoint_path(spec.key))
+    keep(store, spec, done.content, done.error)
+    store.note(key=spec.key, wall_seconds=round(done.wall_seconds, 4), error=done.error)
+    kind = "failed" if done.content is None else "done"
+    return Outcome(spec.key, kind, done.error, done.wall_seconds)
+
+
+def keep(store: Store, spec: RunSpec, content: bytes | None, error: str) -> None:
+    """Put what came of a run into the store.
+
+    Raises:
+        ConfigurationError: the file system refuses.
+    """
+    if content is None:
+        store.fail(spec, error)
+    else:
+        store.write(spec.key, content)
+
+
+def main() -> None:
+    """Serve the pipe whose descriptor is the only argument."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started this
+    serve(Connection(int(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Sweeps: many scenarios that differ along axes, run into a store."""

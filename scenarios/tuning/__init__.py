@@ -1,0 +1,1 @@
+"""Tuning: every method gets the same care, and its winner is judged on fresh seeds."""
