@@ -14,9 +14,10 @@ from statistics import median
 from typing import Any
 
 from tests.benchmarks.timing import Line, against, rates
-from tests.benchmarks.work import EXECUTORS, METHODS, PROBLEMS, doing, heap_loop, raw_gradients
+from tests.benchmarks.work import EXECUTORS, batch_of, doing, heap_loop, raw_gradients
 
 OUT = Path("benchmarks-output")
+TABLE_METHODS = ("asynchronous", "rennala", "malenia")
 TABLE = ("quadratic", "tabular size", "CartPole")
 ROUNDS = 2
 
@@ -27,7 +28,7 @@ def measured(problem: str, method: str) -> dict[str, list[float]]:
     if "CartPole" not in problem:
         runs["NumPy heap loop"] = heap_loop(problem, method)
     own = method == "asynchronous"
-    batch = 2 * PROBLEMS[problem].n_workers if method == "malenia" else 64
+    batch = 64 if own else batch_of(problem, method)
     runs[f"raw vmapped gradient, {batch} at a time"] = raw_gradients(problem, batch, own)
     return rates(runs, ROUNDS)
 
@@ -44,7 +45,7 @@ def rows() -> list[dict[str, Any]]:
     """The table."""
     table = []
     for problem in TABLE:
-        for method in METHODS:
+        for method in TABLE_METHODS:
             for name, found in measured(problem, method).items():
                 row = {"problem": problem, "method": method, "executor": name}
                 row["gradients_per_second"] = round(median(found))
@@ -72,9 +73,9 @@ def draw(table: list[dict[str, Any]], path: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 7), layout="constrained")
-    panels = figure.subplots(len(TABLE), len(METHODS), squeeze=False)
+    panels = figure.subplots(len(TABLE), len(TABLE_METHODS), squeeze=False)
     for row_of_panels, problem in zip(panels, TABLE, strict=True):
-        for panel, method in zip(row_of_panels, METHODS, strict=True):
+        for panel, method in zip(row_of_panels, TABLE_METHODS, strict=True):
             mine = [r for r in table if (r["problem"], r["method"]) == (problem, method)]
             values = [r["gradients_per_second"] for r in mine]
             is_ours = [r["executor"] in EXECUTORS for r in mine]
@@ -105,15 +106,16 @@ def held() -> list[Line]:
     ):
         told = "a NumPy heap loop" if bare == "bare" else bare
         lines.append(against(f"{what} {name} against {told}", unit, found, name, bare, bound))
-    for method, batch in (("rennala", 64), ("malenia", 20)):
+    for method in ("rennala", "malenia", "synchronous"):
+        batch = batch_of("CartPole, long", method)
         found = rates(
             {
-                "bare": raw_gradients("CartPole", batch, own_points=False),
-                "ours": doing("CartPole", method, "compiled"),
+                "bare": raw_gradients("CartPole, long", batch, own_points=False),
+                "ours": doing("CartPole, long", method, "compiled"),
             },
             5,
         )
-        what = f"CartPole 2 x 64, {method}, compiled against the raw vmapped gradient"
+        what = f"CartPole 2 x 64, {method}, compiled against {batch} raw vmapped gradients"
         lines.append(against(what, unit, found, "ours", "bare", ">= 0.90"))
     found = rates(
         {
