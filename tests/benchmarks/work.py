@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -20,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from algorithms.coordinators import Asynchronous, Malenia, Rennala, Synchronous
+from algorithms.coordinators import Asynchronous, Malenia, Rennala
 from algorithms.hyperparameters import make_hyperparameters
 from algorithms.updates import update_rule
 from scenarios.problems.registry import build_problem
@@ -34,12 +35,6 @@ from simulator.network import NoNetwork
 from simulator.schedule import Schedule
 
 NEVER_ENDS = {"x_threshold": 1e9, "theta_threshold_radians": 1e9}
-CARTPOLE = EnvironmentSpec(
-    environment="phys2d/CartPole-v1",
-    horizon=200,
-    discount=0.99,
-    environment_parameters=NEVER_ENDS,
-)
 RULE = update_rule("sgd")
 
 
@@ -51,7 +46,7 @@ class Work:
         spec: of the problem.
         n_workers: worker i takes sqrt(i) seconds a gradient.
         gradients: to use.
-        batch_size: of Rennala; of Malenia, see ``malenia_size``.
+        batch_size: of Rennala, and of Malenia if it is twice as many as there are workers.
         stepsize: small, so that nothing diverges.
     """
 
@@ -62,35 +57,33 @@ class Work:
     stepsize: float
 
     @property
+    def malenia_batch_size(self) -> int:
+        """Every worker needs at least one gradient in a step."""
+        return max(self.batch_size, 2 * self.n_workers)
+
+    @property
     def seconds(self) -> list[float]:
         """Of a gradient, by worker."""
         return [float(i + 1) ** 0.5 for i in range(self.n_workers)]
 
 
+_CARTPOLE = EnvironmentSpec(
+    environment="phys2d/CartPole-v1",
+    horizon=200,
+    discount=0.99,
+    environment_parameters=NEVER_ENDS,
+)
 PROBLEMS = {
     "quadratic": Work(QuadraticSpec("tridiagonal", 100, noise=0.01), 100, 20_000, 64, 0.01),
     "tabular size": Work(QuadraticSpec("tridiagonal", 40, noise=0.01), 10, 10_000, 64, 0.01),
-    "CartPole": Work(CARTPOLE, 10, 640, 64, 1e-6),
-    # Long enough for what an execution costs once (10 ms, its initial point included) not to count.
-    "CartPole, long": Work(CARTPOLE, 10, 3_840, 64, 1e-6),
-    "CartPole, n = 100": Work(CARTPOLE, 100, 1_920, 64, 1e-6),
+    "CartPole": Work(_CARTPOLE, 10, 640, 64, 1e-6),
+    "CartPole, longer": Work(_CARTPOLE, 10, 2_560, 64, 1e-6),
+    "CartPole, n = 100": Work(_CARTPOLE, 100, 1_920, 64, 1e-6),
 }
-
-
-def malenia_size(work: Work) -> int:
-    """Malenia's M with which a step uses about as many gradients as Rennala's where n is small.
-
-    With 27 a step, not 64, CartPole runs at 0.75 of the raw rate and not at 0.93: XLA runs a loop
-    inside a loop 0.6 ms slower a step than the same loop by itself, whatever the batch.
-    """
-    return 3 * work.batch_size // 4
-
-
 METHODS: dict[str, Callable[[Work], Any]] = {
     "asynchronous": lambda work: Asynchronous(work.n_workers),
     "rennala": lambda work: Rennala(work.n_workers, batch_size=work.batch_size),
-    "malenia": lambda work: Malenia(work.n_workers, max(2 * work.n_workers, malenia_size(work))),
-    "synchronous": lambda work: Synchronous(work.n_workers, -(-work.batch_size // work.n_workers)),
+    "malenia": lambda work: Malenia(work.n_workers, batch_size=work.malenia_batch_size),
 }
 EXECUTORS = ("sequential", "batched", "compiled", "compiled x 10", "compiled x 50")
 
@@ -109,10 +102,10 @@ def simulated(problem: str, method: str) -> Schedule:
     return simulate(METHODS[method](work), Constant(work.seconds), NoNetwork(), budget, 0)
 
 
-def batch_of(problem: str, method: str) -> int:
-    """Gradients of a server step, the same in all of them."""
+def gradients_per_step(problem: str, method: str) -> int:
+    """Of a typical step."""
     schedule = simulated(problem, method)
-    return schedule.counts()["used"] // schedule.n_steps
+    return round(schedule.counts()["used"] / max(1, schedule.n_steps))
 
 
 def doing(problem: str, method: str, name: str) -> Callable[[], int]:
@@ -195,7 +188,8 @@ def _heap_batch(work: Work, method: str) -> int:
             if method == "rennala" and many == work.batch_size:
                 weights = np.full(n_workers, 1 / many, np.float32)
                 break
-            if method == "malenia" and not missing and n_workers**2 >= 2 * n_workers * inverse:
+            needed = work.malenia_batch_size * inverse
+            if method == "malenia" and not missing and n_workers**2 >= needed:
                 weights = np.array([1 / (n_workers * count) for count in counts], np.float32)
                 break
         if used + many > work.gradients:
@@ -224,23 +218,34 @@ def raw_gradients(problem: str, batch: int, own_points: bool) -> Callable[[], in
     return run
 
 
+def peak_bytes() -> int:
+    """The most memory this process ever had resident.
+
+    From /proc where there is one: getrusage counts what the parent had, too.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        [line] = [row for row in status.read_text().splitlines() if row.startswith("VmHWM:")]
+        return 1024 * int(line.split()[1])
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
 def main() -> None:
     """Do one of them, twice, and print what it took."""
     problem, method, name = sys.argv[1:]
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_bytes()
     run = doing(problem, method, name)
     times = []
     for _ in range(2):
         start = perf_counter()
         run()
         times.append(perf_counter() - start)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
         json.dumps(
             {
                 "compile_seconds": max(0.0, times[0] - times[1]),
-                "peak_bytes": 1024 * peak,
-                "imports_bytes": 1024 * before,
+                "peak_bytes": peak_bytes(),
+                "imports_bytes": before,
             }
         )
     )
