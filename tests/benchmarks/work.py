@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from algorithms.coordinators import Asynchronous, Malenia, Rennala
+from algorithms.coordinators import Asynchronous, Malenia, Rennala, Synchronous
 from algorithms.hyperparameters import make_hyperparameters
 from algorithms.updates import update_rule
 from scenarios.problems.registry import build_problem
@@ -84,6 +84,7 @@ METHODS: dict[str, Callable[[Work], Any]] = {
     "asynchronous": lambda work: Asynchronous(work.n_workers),
     "rennala": lambda work: Rennala(work.n_workers, batch_size=work.batch_size),
     "malenia": lambda work: Malenia(work.n_workers, batch_size=work.malenia_batch_size),
+    "synchronous": lambda work: Synchronous(work.n_workers, -(-work.batch_size // work.n_workers)),
 }
 EXECUTORS = ("sequential", "batched", "compiled", "compiled x 10", "compiled x 50")
 
