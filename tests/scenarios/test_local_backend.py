@@ -60,7 +60,7 @@ def wait_for_runs(out: Path, many: int, process: subprocess.Popen[str]) -> None:
 
 def test_kill_9_again_and_again_then_the_same_store(sweep_path, undisturbed, tmp_path):
     out, rng = tmp_path / "store", random.Random(0)
-    for _ in range(3):
+    for _ in range(2):
         process = start(sweep_path, out)
         wait_for_runs(out, min(len(contents(out)) + rng.randrange(1, 12), N_RUNS - 5), process)
         everybody = rng.random() < 0.5  # or the process that deals the runs, alone
