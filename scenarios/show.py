@@ -110,9 +110,21 @@ def print_result(result: RunResult) -> None:
     console.print(outcome_table(summary))
     console.print(cost_table(summary))
     for row in summary.rows:
+        if not math.isnan(row.length_bias):
+            console.print(f"{row.label}: {_bias(row)}", soft_wrap=True)
         for text in row.stalled:
             console.print(f"{row.label}: {text}", soft_wrap=True)
     console.print(f"Written to {result.directory.path}", soft_wrap=True)
+
+
+def _bias(row: MethodSummary) -> str:
+    """What timing by environment step does to which gradients are used."""
+    if row.length_bias == 1:
+        return "used trajectories are as long as started ones"
+    percent = f"{100 * abs(row.length_bias - 1):.2g} %"
+    if row.length_bias > 1:
+        return f"used trajectories are {percent} longer than started ones"
+    return f"used trajectories are {percent} shorter than started ones: what ends early wins"
 
 
 def outcome_table(summary: Summary) -> Table:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from tests.benchmarks.timing import Line
 
-PARTS = ("schedules", "gradients", "environments", "executors", "sweeps")
+PARTS = ("schedules", "gradients", "environments", "executors", "large", "sweeps")
 
 
 def show(title: str, lines: list[Line], console: Console) -> None:

@@ -45,6 +45,22 @@ def test_run_prints_its_tables_and_writes_its_directory(small_file, tmp_path):
     assert len(RunDirectory.open(out).runs()) == 2
 
 
+def test_timing_by_environment_step_tells_the_bias(tmp_path):
+    problem = {"kind": "environment", "environment": "phys2d/CartPole-v1", "horizon": 30}
+    changes = {"fleet__timing": "environment-step", "fleet__compute": 0.1, "budget": {"seconds": 9}}
+    data = small(problem={**problem, "hidden": [4]}, **changes)
+    data["methods"][0]["batch_size"] = 4
+    data["evaluation"] = {"points": 2, "episodes": 2}
+    path = tmp_path / "steps.toml"
+    path.write_text(tomli_w.dumps(data), encoding="utf-8")
+    result = straggler("run", path, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert re.search(
+        r"Rennala SGD: used trajectories are [\d.]+ % (shorter|longer) than started ones",
+        result.stdout,
+    )
+
+
 def test_quiet_prints_no_progress(small_file, tmp_path):
     result = straggler("run", small_file, "--out", tmp_path / "out", "--quiet", "--seeds", 1)
     assert result.exit_code == 0

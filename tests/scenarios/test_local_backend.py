@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
@@ -187,3 +188,15 @@ def test_processes_compute_what_one_thread_here_would(tmp_path, undisturbed, swe
 def test_options_that_do_not_fit(arguments, expected):
     with pytest.raises(ConfigurationError, match=re.escape(expected)):
         make_backend(*arguments)
+
+
+def test_a_worker_whose_master_is_gone_ends_without_a_word():
+    mine, theirs = Pipe()
+    mine.send(("/nowhere", {}))
+    mine.close()  # before it could say that it is ready
+    result = subprocess.run(
+        [sys.executable, "-m", "scenarios.backends.worker", str(theirs.fileno())],
+        pass_fds=[theirs.fileno()], capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    theirs.close()
+    assert (result.returncode, result.stderr) == (0, "")
