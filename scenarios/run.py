@@ -172,13 +172,18 @@ def narrowed(
     if executor is not None:
         data["executor"] = executor
     if methods is not None:
-        chosen = [place for name in methods for place in _positions(scenario, name)]
+        chosen = [place for name in methods for place in method_positions(scenario, name)]
         data["methods"] = [data["methods"][place] for place in chosen]
     changed = (seeds, methods, executor) != (None, None, None)
     return from_data(data, scenario.name) if changed else scenario
 
 
-def _positions(scenario: Scenario, name: str) -> list[int]:
+def method_positions(scenario: Scenario, name: str) -> list[int]:
+    """Where the method of that name is, or all cells of the grid of that name.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
     names = [method.name for method in scenario.methods]
     if name in names:
         return [names.index(name)]

@@ -72,8 +72,13 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
             partial.unlink(missing_ok=True)
 
 
-def write_durably(path: Path, content: bytes) -> None:
+def write_durably(path: Path, content: bytes, wait: bool = True) -> None:
     """Write a file beside ``path``, see it onto the disk, and only then give it its name.
+
+    Args:
+        path: of the file.
+        content: of it.
+        wait: for the disk; False where a file that a power cut damages can be made again.
 
     Raises:
         ConfigurationError: the file system refuses (disk full, no permission); what was there
@@ -85,7 +90,8 @@ def write_durably(path: Path, content: bytes) -> None:
             with partial.open("wb") as file:
                 file.write(content)
                 file.flush()
-                os.fsync(file.fileno())
+                if wait:
+                    os.fsync(file.fileno())
             os.replace(partial, path)
         finally:
             partial.unlink(missing_ok=True)

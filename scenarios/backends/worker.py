@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -22,20 +23,24 @@ from simulator.errors import ConfigurationError
 
 def serve(pipe: Connection) -> None:
     """Compute what comes over the pipe until it closes."""
+    try:
+        _serve(pipe)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return  # whoever started this is gone; what was computed is in the store
+    except ConfigurationError as error:
+        with suppress(BrokenPipeError, ConnectionResetError):
+            pipe.send(("broken", str(error)))
+
+
+def _serve(pipe: Connection) -> None:
     path, axes = pipe.recv()
     store, bench = Store(Path(path), axes), Bench()
     pipe.send(("ready",))
     while True:
-        try:
-            specs: Sequence[RunSpec] = pipe.recv()
-            for spec in specs:
-                pipe.send(("started", spec.key))
-                pipe.send(("finished", compute(store, bench, spec)))
-        except (EOFError, BrokenPipeError, ConnectionResetError):
-            return
-        except ConfigurationError as error:
-            pipe.send(("broken", str(error)))
-            return
+        specs: Sequence[RunSpec] = pipe.recv()
+        for spec in specs:
+            pipe.send(("started", spec.key))
+            pipe.send(("finished", compute(store, bench, spec)))
 
 
 def compute(store: Store, bench: Bench, spec: RunSpec) -> Outcome:

@@ -40,6 +40,11 @@ _OUTCOME = {
     for item in fields(RunRow)
     if item.name not in ("method", "seed", "wall_seconds")
 }
+_PLAIN: dict[str, Any] = {
+    "compression": "snappy",  # a few kilobytes: setting up zstd takes longer than all the rest
+    "write_statistics": False,
+    "write_page_checksum": True,
+}
 _METHOD = ("method", "label", "coordinator", "update", "parameters")
 
 
@@ -97,7 +102,7 @@ def encode(
     }
     table = pa.table(arrays).replace_schema_metadata(metadata)
     buffer = BytesIO()
-    pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
+    pq.write_table(table, buffer, **_PLAIN)
     return buffer.getvalue()
 
 

@@ -13,8 +13,9 @@
     damaged/          files of runs that could not be read, set aside and never removed
 
 Rules: a run is done if and only if its file is in ``runs``; there is no index. Every file appears
-complete or not at all, and is on the disk before its name is. A store has one set of axes: another
-sweep needs another directory.
+complete or not at all. A store has one set of axes: another sweep needs another directory. Runs are
+read through before they are relied on, and computed again if damaged; so they need not wait for the
+disk, and what a power cut takes is computed again.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class Store:
         Raises:
             ConfigurationError: the file system refuses; nothing of the run is left then.
         """
-        write_durably(self._run_path(key), content)
+        write_durably(self._run_path(key), content, wait=False)
         for leftover in (self._failure_path(key), *self.path.glob(f"checkpoints/{key}.*")):
             leftover.unlink(missing_ok=True)
 

@@ -29,18 +29,19 @@ class Point:
         So a method that an axis does not concern is run once, not once per value.
         """
         return {
-            axis: value if _concerns(axis, method, self.scenario) else None
+            axis: value if _concerns(axis, method) else None
             for axis, value in self.settings.items()
         }
 
 
-def _concerns(axis: str, method: MethodSection, scenario: Scenario) -> bool:
+def _concerns(axis: str, method: MethodSection) -> bool:
     section, _, rest = axis.partition(".")
-    named = rest.partition(".")[0] if section == "methods" else ""
-    if named.isdecimal() and int(named) < len(scenario.methods):
-        named = scenario.methods[int(named)].name
-    names = {one.name for one in scenario.methods}
-    return named == method.name or named not in names
+    if section != "methods":
+        return True
+    named = rest.partition(".")[0]
+    if named.isdecimal():
+        return int(named) == method.position
+    return method.name == named or method.name.startswith(f"{named} ")  # a cell of its grid
 
 
 def specs(point: Point) -> list[RunSpec]:

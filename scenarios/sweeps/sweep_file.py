@@ -24,7 +24,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -33,8 +33,8 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from scenarios.load import Override, find, from_data, override, read
 from scenarios.messages import explain, report
-from scenarios.run import narrowed
-from scenarios.schema import Seed, read_seeds
+from scenarios.run import method_positions
+from scenarios.schema import Scenario, Seed, read_seeds
 from scenarios.sections import Section, plain
 from scenarios.store.run_file import setting
 from scenarios.sweeps.point import Point
@@ -66,7 +66,7 @@ class SweepSection(Section):
     """A sweep file."""
 
     scenario: str
-    methods: tuple[str, ...] | None = None
+    methods: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     seeds: Annotated[tuple[Seed, ...], BeforeValidator(read_seeds)] | None = None
     combine: Literal["product", "zip"] = "product"
     set: Annotated[dict[str, Any], BeforeValidator(_flat)] = Field(default_factory=dict)
@@ -169,13 +169,23 @@ def _point(
         for place, value in [*section.set.items(), *overrides, *settings.items()]:
             override(data, place, _as_parsed(value))
         data.setdefault("name", base.stem)
-        scenario = from_data(data, source, base.parent)
-        scenario = narrowed(scenario, section.seeds, section.methods)
+        if section.seeds is not None:
+            data["seeds"] = list(section.seeds)
+        scenario = _chosen(from_data(data, source, base.parent), section.methods)
     except ConfigurationError as error:
         text = str(error)
         told = text if text.startswith(source) else f"{source}: {text.removeprefix('--set ')}"
         raise ConfigurationError(told) from error
     return Point({name: setting(value) for name, value in settings.items()}, scenario)
+
+
+def _chosen(scenario: Scenario, names: Sequence[str] | None) -> Scenario:
+    """The scenario with some of its methods only, each as it was read."""
+    if names is None:
+        return scenario
+    places = dict.fromkeys(place for name in names for place in method_positions(scenario, name))
+    methods = tuple(scenario.methods[place] for place in places)
+    return scenario.model_copy(update={"methods": methods})
 
 
 def _as_parsed(value: Any) -> Any:

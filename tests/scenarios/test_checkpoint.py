@@ -15,6 +15,7 @@ from scenarios.load import from_data
 from scenarios.trial import Trial
 from scenarios.workshop import Workshop
 from simulator.errors import ConfigurationError
+from simulator.executors import compiled_replicas
 from simulator.precision import precision
 
 
@@ -63,7 +64,7 @@ CASES = {
     "sequential": {"executor": "sequential"},
     "batched": {"executor": "batched"},
     "compiled": {"executor": "compiled"},
-    "compiled policies": {"executor": "compiled", "problem": ENVIRONMENT},
+    "compiled policies": {"executor": "compiled", "problem": ENVIRONMENT, "methods": METHODS[1:2]},
     "host": {"executor": "batched", "problem": HOST},
     "live": {"fleet__timing": "environment-step", "problem": ENVIRONMENT,
              "methods": METHODS[:2], "budget": {"seconds": 120}},
@@ -71,7 +72,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_stopped_and_resumed_is_undisturbed_byte_for_byte(tmp_path, case):
+def test_stopped_and_resumed_is_undisturbed_byte_for_byte(tmp_path, case, monkeypatch):
+    for name in ("_MOST_BLOCKS", "_FEWEST_BLOCKS", "_LONGEST_STRIP"):  # many short calls
+        monkeypatch.setattr(compiled_replicas, name, 1)
     changes = {"methods": METHODS, "budget": {"seconds": 9}}
     evaluation = {"evaluation": {"points": 8, "episodes": 2}}
     scenario = from_data(small(**(changes | evaluation | CASES[case])), case)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,7 @@ def wait_for_runs(out: Path, many: int, process: subprocess.Popen[str]) -> None:
 
 def test_kill_9_again_and_again_then_the_same_store(sweep_path, undisturbed, tmp_path):
     out, rng = tmp_path / "store", random.Random(0)
-    for _ in range(3):
+    for _ in range(2):
         process = start(sweep_path, out)
         wait_for_runs(out, min(len(contents(out)) + rng.randrange(1, 12), N_RUNS - 5), process)
         everybody = rng.random() < 0.5  # or the process that deals the runs, alone
@@ -187,3 +188,15 @@ def test_processes_compute_what_one_thread_here_would(tmp_path, undisturbed, swe
 def test_options_that_do_not_fit(arguments, expected):
     with pytest.raises(ConfigurationError, match=re.escape(expected)):
         make_backend(*arguments)
+
+
+def test_a_worker_whose_master_is_gone_ends_without_a_word():
+    mine, theirs = Pipe()
+    mine.send(("/nowhere", {}))
+    mine.close()  # before it could say that it is ready
+    result = subprocess.run(
+        [sys.executable, "-m", "scenarios.backends.worker", str(theirs.fileno())],
+        pass_fds=[theirs.fileno()], capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    theirs.close()
+    assert (result.returncode, result.stderr) == (0, "")

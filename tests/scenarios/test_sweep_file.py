@@ -91,3 +91,12 @@ def test_mistakes_name_the_place(tmp_path, case):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(ConfigurationError, match="no such sweep file"):
         load_sweep(tmp_path / "none.toml")
+
+
+def test_an_axis_of_a_method_by_its_place_and_of_all_cells_of_its_grid(tmp_path):
+    for axis in ("methods.0.batch_size", "methods.rennala-sgd.batch_size"):
+        keys = {"axes": {axis: [1, 2]}, "seeds": 1, "set": {"methods.0.stepsize": [0.1, 0.2]}}
+        sweep = load_sweep(sweep_file(tmp_path, **keys))
+        runs = {spec.key: spec for point in sweep.points for spec in specs(point)}
+        found = sorted(str(spec.settings[axis]) for spec in runs.values())
+        assert found == ["1", "1", "2", "2", "None"]
