@@ -79,6 +79,26 @@ def test_over_a_star_they_equal_the_simulation(fleet, batch_size, data) -> None:
         assert step_seconds(coordinator, seconds, star).tolist() == [predicted] * STEPS
 
 
+def test_of_simultaneous_gradients_only_as_many_send_as_count() -> None:
+    up = [0.5, 8.0, 2.0]
+    assert aggregation.rennala_star_seconds([1.0, 1.0, 1.0], 1, 0.0, up) == 1.5
+    assert aggregation.rennala_star_seconds([1.0, 1.0, 1.0], 2, 0.0, up) == 9.0
+    star = Star(Constant([0.0] * 3), Constant(up))
+    assert step_seconds(Rennala(3, 1), [1.0] * 3, star).tolist() == [1.5] * STEPS
+
+
+def test_counts_at_the_float_of_a_finish_and_the_one_before() -> None:
+    """Where the quotient t/h is rounded across an integer, in either direction."""
+    generator = np.random.default_rng(5)
+    for start in (0.0, 0.7, 100.3):
+        seconds = generator.uniform(0.1, 10, 5_000).tolist()
+        k = generator.integers(1, 1000, 5_000).tolist()
+        for h, count in zip(seconds, k, strict=True):
+            fleet, finish = ConstantSpeeds([h], start), start + count * h
+            assert fleet.counts(finish) == [count]
+            assert fleet.counts(float(np.nextafter(finish, 0))) == [count - 1]
+
+
 @settings(max_examples=60, deadline=None)
 @given(seconds=FLEETS, batch=st.integers(1, 4), data=st.data())
 def test_synchronous_and_backup_workers_equal_the_simulation(seconds, batch, data) -> None:
