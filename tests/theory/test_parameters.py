@@ -203,3 +203,9 @@ def test_guarantees_grow_with_noise() -> None:
     assert {name: loud[name] / quiet[name] for name in quiet} == pytest.approx(
         {"gap": 1, "initial": 2, "noise": 2, "curvature": 1, "smoothness": 1}
     )
+
+
+def test_truncation_error_is_the_sum_it_stands_for() -> None:
+    for horizon, discount in [(1, 0.5), (7, 0.9), (40, 0.97)]:
+        tail = sum((h + 1) * discount**h for h in range(horizon, 3000))
+        assert guarantees.truncation_error(horizon, discount, 2.0, 3.0) == pytest.approx(6 * tail)
