@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scenarios import theory_cli
 from simulator.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: rich takes longer to import than all the rest
 )
+
+theory_cli.add_to(app)
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of unexpected errors.")]
 

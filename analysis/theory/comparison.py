@@ -14,6 +14,7 @@ from analysis.theory.setting import Setting
 from simulator.errors import ConfigurationError
 
 _PROBES = 241
+_ROUNDING = 1e-9
 
 
 def gap(row: Complexity, setting: Setting, lower_bound: str = "lower-bound") -> float:
@@ -58,16 +59,20 @@ def crossovers(
     def difference(place: float) -> float:
         setting = setting_at(math.exp(place) if is_log else place)
         pair = total_seconds(first, setting), total_seconds(second, setting)
-        return math.log(pair[0]) - math.log(pair[1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(np.subtract(*np.log(pair)))
 
     ends = (math.log(low), math.log(high)) if is_log else (low, high)
     places = np.linspace(*ends, _PROBES).tolist()
     values = [difference(place) for place in places]
     found = []
     for index in range(_PROBES - 1):
-        if index and values[index] == 0 and values[index - 1] * values[index + 1] < 0:
+        here, after = values[index], values[index + 1]
+        if not math.isfinite(here * after):  # never, or no time at all
+            continue
+        if here == 0 and index and values[index - 1] * after < 0:
             found.append(places[index])
-        elif values[index] * values[index + 1] < 0:
+        elif here * after < 0:
             found.append(brentq(difference, places[index], places[index + 1], xtol=1e-12))
     return [math.exp(place) if is_log else place for place in found]
 
@@ -93,7 +98,7 @@ def winners(
     x_values: Sequence[float],
     y_values: Sequence[float],
 ) -> WinnerMap:
-    """Find the fastest row at every point of a grid; of equals, the first in ``rows``.
+    """Find the fastest row at every point of a grid; see :func:`fastest`.
 
     Args:
         rows: at least two.
@@ -109,4 +114,10 @@ def winners(
     ordered = np.sort(seconds, axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         margin = ordered[..., 1] / ordered[..., 0]
-    return WinnerMap(tuple(rows), np.argmin(seconds, axis=-1), margin)
+    return WinnerMap(tuple(rows), fastest(seconds), margin)
+
+
+def fastest(seconds: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Index of the least along the last axis; of those equal up to rounding, the first."""
+    least = seconds.min(axis=-1, keepdims=True)
+    return np.argmax(seconds <= least * (1 + _ROUNDING), axis=-1)
