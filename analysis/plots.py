@@ -133,10 +133,15 @@ def _draw_and_save(
     # "default" first: a matplotlibrc of the user's changes nothing.
     with context(["default", style.RC]):
         figure = draw(run, curves, metric, positions, size, log, note)
-        return _save(figure, stem)
+        return save_figure(figure, stem)
 
 
-def _save(figure: Figure, stem: Path) -> list[Path]:
+def save_figure(figure: Figure, stem: Path) -> list[Path]:
+    """Write STEM.png and STEM.pdf, the same bytes for the same figure.
+
+    Raises:
+        ConfigurationError: they can not be written.
+    """
     paths = []
     try:
         stem.parent.mkdir(parents=True, exist_ok=True)

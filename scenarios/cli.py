@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scenarios import sweep_commands
+from scenarios import sweep_commands, theory_cli
 from scenarios.exits import A_RUN_FAILED, mistakes_reported
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ app = typer.Typer(
 )
 
 sweep_commands.add_to(app)
+theory_cli.add_to(app)
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of unexpected errors.")]
 

@@ -123,6 +123,7 @@ def from_data(data: Mapping[str, Any], source: str, directory: Path | None = Non
     values = plain(data, "", problems)
     if problems:
         raise ConfigurationError(report(source, problems))
+    values = _recommended(values, source, directory)
     try:
         context = {"directory": directory or Path()}
         scenario = Scenario.model_validate(values, context=context)
@@ -131,6 +132,21 @@ def from_data(data: Mapping[str, Any], source: str, directory: Path | None = Non
     if problems := delay_problems(scenario):
         raise ConfigurationError(report(source, problems))
     return scenario
+
+
+def _recommended(values: dict[str, Any], source: str, directory: Path | None) -> dict[str, Any]:
+    """``values`` with "recommended" replaced by what theory recommends."""
+    if "recommended" not in str(values):  # spares importing theory
+        return values
+    from scenarios.messages import report
+    from scenarios.recommended import Missing, fill_in, is_asked_for
+
+    if not is_asked_for(values):
+        return values
+    try:
+        return fill_in(values, lambda data: from_data(data, source, directory))
+    except Missing as error:
+        raise ConfigurationError(report(source, error.lines)) from error
 
 
 def parse_override(text: str) -> Override:

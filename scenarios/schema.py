@@ -23,6 +23,7 @@ from scenarios.method_section import MethodSection, write_method
 from scenarios.problems.exact_specs import HardInstanceSpec, MDPSpec
 from scenarios.problems.specs import EnvironmentSpec, ProblemSpec, QuadraticSpec
 from scenarios.sections import Count, Finite, FinitePositive, Problems, Section, check_keys
+from scenarios.theory_section import TheorySection
 from simulator.errors import ConfigurationError, nearest
 
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
@@ -188,6 +189,7 @@ class Scenario(Section):
     memory_bytes: Count = 1 << 30
     """What the compiled executor's arrays may take together."""
     precision: Literal["float32", "float64"] = "float32"
+    theory: TheorySection | None = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> Scenario:
@@ -248,14 +250,14 @@ class Scenario(Section):
     def content(self) -> dict[str, Any]:
         """What is simulated, as nested plain data, and nothing else.
 
-        Name, description and labels are not in it, nor where a measured file lies, but a digest of
-        what is in it. 1.0 and 1 are the same number.
+        Name, description, labels and ``theory`` are not in it, nor where a measured file lies, but
+        a digest of what is in it. 1.0 and 1 are the same number.
 
         Raises:
             OSError: such a file can not be read.
         """
         data = self.as_data() | self._timing()
-        for key in ("name", "description", "memory_bytes"):
+        for key in ("name", "description", "memory_bytes", "theory"):
             data.pop(key, None)
         for method in data["methods"]:
             method.pop("label")

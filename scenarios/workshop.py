@@ -206,3 +206,7 @@ class _LengthTimes:
     def bounds_seconds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """See ``simulator.delays.Delays``; of one environment step."""
         return self._compute.bounds_seconds()
+
+    def mean_seconds(self) -> NDArray[np.float64]:
+        """See ``simulator.delays.Delays``; of one environment step."""
+        return self._compute.mean_seconds()

@@ -44,6 +44,10 @@ class Delays(Protocol):
         """
         ...
 
+    def mean_seconds(self) -> NDArray[np.float64]:
+        """Mean delay of each worker, [n_workers]; inf too where a distribution has no mean."""
+        ...
+
 
 @dataclass(frozen=True)
 class DelayModel:
@@ -122,6 +126,10 @@ class Constant:
     def bounds_seconds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """See :class:`Delays`."""
         return self.per_worker, self.per_worker
+
+    def mean_seconds(self) -> NDArray[np.float64]:
+        """See :class:`Delays`."""
+        return self.per_worker
 
 
 def checked_seconds(values: Any, field: str, unit: str = "seconds") -> NDArray[np.float64]:

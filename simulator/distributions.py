@@ -52,7 +52,8 @@ def scipy_distribution(
         frozen = distribution(**{key: float(value) for key, value in parameters.items()})
     support = _checked_support(distribution, frozen, parameters, place)
     _check_quantiles(name, frozen, place)
-    return RandomDelays(partial(_checked_quantile, frozen, name), support, scale, f"{place}scale")
+    quantile = partial(_checked_quantile, frozen, name)
+    return RandomDelays(quantile, support, partial(_mean, frozen, name), scale, f"{place}scale")
 
 
 def empirical(values: ArrayLike, scale: ArrayLike, field: str = "values") -> RandomDelays:
@@ -71,7 +72,8 @@ def empirical(values: ArrayLike, scale: ArrayLike, field: str = "values") -> Ran
     """
     ordered = np.sort(checked_seconds(values, field))
     support = (float(ordered[0]), float(ordered[-1]))
-    return RandomDelays(partial(_resampled, ordered), support, scale, "scale")
+    quantile = partial(_resampled, ordered)
+    return RandomDelays(quantile, support, lambda: float(ordered.mean()), scale, "scale")
 
 
 def distribution_names() -> list[str]:
@@ -150,6 +152,12 @@ def _checked_support(
             "on [0, inf), such as lognorm, gamma or truncnorm, or a larger loc"
         )
     return least, greatest
+
+
+def _mean(frozen: Any, name: str) -> float:
+    with _scipy_errors(name):
+        mean = float(frozen.mean())
+    return math.inf if math.isnan(mean) else mean
 
 
 def _listing(parameters: Mapping[str, Any]) -> str:

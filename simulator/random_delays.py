@@ -33,6 +33,7 @@ class RandomDelays:
         quantile: elementwise and non-decreasing on (0, 1), >= 0; [m] -> [m]. Each output must be
             the same in every bit whatever else is in the call.
         support: least and greatest value of ``quantile``.
+        mean: gives the mean of ``quantile`` over (0, 1), inf if there is none; called when asked.
         scale: seconds per unit of ``quantile``, [n_workers], >= 0; inf never finishes.
         field: what messages call ``scale``.
 
@@ -46,11 +47,13 @@ class RandomDelays:
         self,
         quantile: Quantile,
         support: tuple[float, float],
+        mean: Callable[[], float],
         scale: ArrayLike,
         field: str = "scale",
     ) -> None:
         self._quantile = quantile
         self._support = support
+        self._mean = mean
         self.scale = checked_seconds(scale, field, "seconds per unit")
         self.n_workers = len(self.scale)
 
@@ -80,6 +83,10 @@ class RandomDelays:
         """See ``Delays``."""
         least, greatest = (np.full(self.n_workers, end) for end in self._support)
         return scaled(least, self.scale), scaled(greatest, self.scale)
+
+    def mean_seconds(self) -> NDArray[np.float64]:
+        """See ``Delays``."""
+        return scaled(np.full(self.n_workers, self._mean()), self.scale)
 
     def block(
         self, streams: UniformStreams, workers: range, start: int, count: int

@@ -75,6 +75,10 @@ class Trace:
         greatest = np.array([seconds.max() for seconds in self._per_worker])
         return least, greatest
 
+    def mean_seconds(self) -> NDArray[np.float64]:
+        """See ``simulator.delays.Delays``; over one cycle of the replay."""
+        return np.array([seconds.mean() for seconds in self._per_worker])
+
 
 def read_trace(
     path: Path,

@@ -88,6 +88,26 @@ def test_bounds_hold_and_tell_who_never_finishes_or_takes_no_time(name):
     assert greatest[4] == 0
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_the_mean_is_that_of_many_delays(name):
+    delays = MODELS[name]
+    workers, ks = np.divmod(np.arange(N * 6000), 6000)
+    seconds = delays.seconds(0, Purpose.COMPUTE, workers, ks).reshape(N, -1)
+    finite = np.isfinite(seconds[:, 0])
+    mean = delays.mean_seconds()
+
+    assert mean.shape == (N,)
+    assert mean[~finite].tolist() == [math.inf] * (~finite).sum()
+    error = np.abs(seconds[finite].mean(1) - mean[finite])
+    # Five standard errors of independent draws; a replay is not even one off.
+    assert (error <= 5 * seconds[finite].std(1) / math.sqrt(6000) + 1e-12).all()
+
+
+def test_a_distribution_without_a_mean_has_an_infinite_one():
+    delays = scipy_distribution("pareto", {"b": 0.9}, np.array([1.0, 0.0]))
+    assert delays.mean_seconds().tolist() == [math.inf, 0.0]
+
+
 def test_the_seed_changes_random_delays_only():
     for delays in MODELS.values():
         workers = np.zeros(20, np.int32)

@@ -1,0 +1,1 @@
+"""What theory predicts: times of aggregation, complexities, guarantees and parameters."""

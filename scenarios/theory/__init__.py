@@ -1,0 +1,1 @@
+"""What theory says of a scenario: ``straggler theory``."""
