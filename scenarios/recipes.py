@@ -10,7 +10,7 @@ from analysis.theory.parameters import Recommendation
 from analysis.theory.setting import Objective
 from scenarios.method_section import MethodSection
 
-_Solve = Callable[[Objective, int, int | None, bool], Recommendation]
+_Solve = Callable[[Objective, int, int | None, bool, bool], Recommendation]
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Recipe:
     """What is recommended for one coordinator with one update rule.
 
     Attributes:
-        solve: (objective, batches are multiples of, batch or None, has a first batch).
+        solve: (objective, batches are multiples of, batch or None, has a first batch, is sharp).
         together: keys that are only recommended together.
         batch: key of the batch.
         first_batch: key of the first batch; "" if it has none of its own.
@@ -40,16 +40,20 @@ class Recipe:
         return tuple(key for key in dict.fromkeys(keys) if key)
 
 
-def _nigt(objective: Objective, multiple: int, batch: int | None, first: bool) -> Recommendation:
-    return parameters.recommend_nigt(objective, multiple, first, batch)
+def _nigt(
+    objective: Objective, multiple: int, batch: int | None, first: bool, sharp: bool
+) -> Recommendation:
+    return parameters.recommend_nigt(objective, multiple, first, batch, sharp)
 
 
-def _sgd(objective: Objective, multiple: int, batch: int | None, first: bool) -> Recommendation:
+def _sgd(
+    objective: Objective, multiple: int, batch: int | None, first: bool, sharp: bool
+) -> Recommendation:
     return parameters.recommend_sgd(objective, multiple, batch)
 
 
 def _ringmaster(
-    objective: Objective, multiple: int, batch: int | None, first: bool
+    objective: Objective, multiple: int, batch: int | None, first: bool, sharp: bool
 ) -> Recommendation:
     return parameters.recommend_ringmaster(objective)
 
@@ -83,6 +87,7 @@ def recommend(
     n_workers: int,
     is_batch_chosen: bool = True,
     has_first_batch: bool = True,
+    is_sharp: bool = False,
 ) -> tuple[Recommendation, dict[str, float]]:
     """Parameters of a method with a recipe, and the same as keys of a scenario file.
 
@@ -92,6 +97,7 @@ def recommend(
         n_workers: size of the fleet.
         is_batch_chosen: choose the batch too, instead of keeping the method's.
         has_first_batch: choose a first batch of its own, where there can be one.
+        is_sharp: see ``analysis.theory.parameters.recommend_nigt``.
 
     Raises:
         ConfigurationError: a count beyond 2^53.
@@ -100,7 +106,7 @@ def recommend(
     workers = method.arguments.get("wait_for", n_workers) if recipe.is_per_worker else 1
     given = None if is_batch_chosen else workers * method.arguments.get(recipe.batch, 1)
     first = has_first_batch and bool(recipe.first_batch)
-    found = recipe.solve(objective, workers, given, first)
+    found = recipe.solve(objective, workers, given, first, is_sharp)
     return found, _as_keys(found, recipe, workers)
 
 

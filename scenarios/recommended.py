@@ -186,9 +186,15 @@ def _choose(
         recipe = recipes[index]
         assert recipe is not None
         method = next(cell for cell in draft.methods if cell.position == index)
-        has_batch, has_first = recipe.batch in keys, recipe.first_batch in keys
         try:
-            found, numbers = recommend(objective, method, draft.fleet.workers, has_batch, has_first)
+            found, numbers = recommend(
+                objective,
+                method,
+                draft.fleet.workers,
+                is_batch_chosen=recipe.batch in keys,
+                has_first_batch=recipe.first_batch in keys,
+                is_sharp=draft.theory.sharp,
+            )
         except ConfigurationError as error:
             lines.append(f"methods[{index}] = {method.name!r}: {error}")
             continue

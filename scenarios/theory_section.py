@@ -17,6 +17,8 @@ class TheorySection(Section):
     hessian_lipschitz: FiniteNonNegative | None = None
     sigma: FiniteNonNegative | None = None
     initial_gap: FiniteNonNegative | None = None
+    sharp: bool = False
+    """Choose NIGT's parameters by the constants derived in ``analysis.theory.guarantees``."""
     reward_bound: FiniteNonNegative | None = None
     """R >= |r|, for a recommended horizon."""
     score_bound: FiniteNonNegative | None = None

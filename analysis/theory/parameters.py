@@ -12,7 +12,9 @@ which is the recipe of Tyurin, Spiridonov & Rudenko (2025, arXiv 2509.24305, app
 min(1, M eps^2/(c sigma^2)) and so on, with its constants c. Minimising T over eta and alpha in
 each regime alone gives at least 2 L_g Delta/eps^2, 3 sqrt(3) sqrt(L_h) Delta/eps^1.5 and, with
 shares 4/7 for noise, 1/7 for curvature and 2/7 for the gap, 226.9 sigma^2 sqrt(L_h) Delta / (M
-eps^3.5). The shares below serve all regimes at once, and lose a factor of 8, 4.4 and 2.
+eps^3.5). The shares below serve all regimes at once, and lose a factor of 8, 4.4 and 2. With the
+constants derived in ``guarantees``, (1-eta) instead of 4 and sqrt(eta/(2-eta)) instead of
+sqrt(eta), the noise term is 56.7 at least, a quarter, and without momentum curvature costs nothing.
 
 M is the least batch for which smoothness and not curvature limits alpha, or for which eta = 1: a
 larger one would no longer reduce T. Where there is no first batch of its own (synchronous),
@@ -68,6 +70,7 @@ def recommend_nigt(
     batch_multiple: int = 1,
     has_first_batch: bool = True,
     batch_size: int | None = None,
+    is_sharp: bool = False,
 ) -> Recommendation:
     """Parameters of NIGT on batches.
 
@@ -76,6 +79,7 @@ def recommend_nigt(
         batch_multiple: M must be a multiple of it: workers waited for by a synchronous method.
         has_first_batch: whether M_init may differ from M.
         batch_size: M, if it is given.
+        is_sharp: for the constants derived in ``guarantees`` instead of the published ones.
 
     Raises:
         ConfigurationError: a count beyond 2^53: the target is out of reach.
@@ -83,12 +87,11 @@ def recommend_nigt(
     eps, sigma = objective.epsilon, objective.sigma
     longest = 2 * SHARES["smoothness"] * eps / objective.gradient_lipschitz
     full = (2 * sigma / (SHARES["noise"] * eps)) ** 2  # the batch for momentum 1
-    per_momentum = _per_momentum(objective)
     if batch_size is None:
-        wanted = min(1.0, longest / per_momentum) * full
+        wanted = _noise(_least_momentum(objective, longest, is_sharp), is_sharp) * full
         batch_size = _multiple("batch_size", wanted, batch_multiple)
-    momentum = min(1.0, batch_size / full) if full else 1.0
-    stepsize = min(longest, momentum * per_momentum)
+    momentum = _largest_momentum(batch_size / full, is_sharp) if full else 1.0
+    stepsize = min(longest, momentum * _per_momentum(objective, momentum, is_sharp))
     steps = _count("steps", objective.initial_gap / (SHARES["gap"] * stepsize * eps))
     per_step = 2 * sigma / (SHARES["initial"] * momentum * eps)
     if has_first_batch:
@@ -97,7 +100,9 @@ def recommend_nigt(
     else:
         initial = batch_size
         steps = max(steps, _count("steps", per_step / math.sqrt(batch_size)))
-    parts = guarantees.nigt_guarantee(objective, steps, momentum, stepsize, batch_size, initial)
+    parts = guarantees.nigt_guarantee(
+        objective, steps, momentum, stepsize, batch_size, initial, is_sharp
+    )
     bound = guarantees.total(parts)
     return Recommendation(steps, batch_size, initial, stepsize, bound, momentum=momentum)
 
@@ -155,11 +160,28 @@ def recommend_horizon(
     return _least(is_enough)
 
 
-def _per_momentum(objective: Objective) -> float:
+def _noise(momentum: float, is_sharp: bool) -> float:
+    """Variance of d_t, in terms of a gradient's: eta, or eta / (2 - eta)."""
+    return momentum / (2 - momentum) if is_sharp else momentum
+
+
+def _largest_momentum(noise: float, is_sharp: bool) -> float:
+    """The largest with at most so much noise."""
+    return min(1.0, 2 * noise / (1 + noise) if is_sharp else noise)
+
+
+def _per_momentum(objective: Objective, momentum: float, is_sharp: bool) -> float:
     """The largest alpha/eta that curvature allows."""
-    curved = objective.hessian_lipschitz
+    curved = objective.hessian_lipschitz * (1 - momentum if is_sharp else 4.0)
     share = SHARES["curvature"] * objective.epsilon
-    return math.sqrt(share / (4 * curved)) if curved else math.inf
+    return math.sqrt(share / curved) if curved else math.inf
+
+
+def _least_momentum(objective: Objective, longest: float, is_sharp: bool) -> float:
+    """The least with which curvature allows ``longest``: eta^2 = q (1 - eta), or eta^2 = 4 q."""
+    share = SHARES["curvature"] * objective.epsilon
+    q = longest**2 * objective.hessian_lipschitz / share
+    return min(1.0, (math.sqrt(q * (q + 4)) - q) / 2 if is_sharp else 2 * math.sqrt(q))
 
 
 def _least(is_enough: Callable[[int], bool]) -> int:

@@ -134,6 +134,7 @@ def advice(prediction: Prediction) -> list[Advice]:
 
 
 def _advise(prediction: Prediction, method: MethodSection) -> Advice:
+    scenario = prediction.scenario
     recipe = RECIPES.get((method.coordinator, method.update))
     if recipe is None:
         return Advice(method, {}, obstacle="theory recommends nothing for it")
@@ -142,7 +143,10 @@ def _advise(prediction: Prediction, method: MethodSection) -> Advice:
         return Advice(method, {}, obstacle=f"needs {', '.join(missing)}")
     try:
         found, keys = recommend(
-            prediction.setting.objective, method, prediction.scenario.fleet.workers
+            prediction.setting.objective,
+            method,
+            scenario.fleet.workers,
+            is_sharp=scenario.theory is not None and scenario.theory.sharp,
         )
     except ConfigurationError as error:
         return Advice(method, {}, obstacle=str(error))

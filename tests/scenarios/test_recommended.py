@@ -70,6 +70,14 @@ def test_a_resolved_file_holds_numbers_and_reads_as_the_same():
     )
 
 
+def test_sharp_constants_are_asked_for_in_the_theory_table():
+    data = asking(NIGT, theory__sharp=True)
+    (method,) = from_data(data, "small.toml").methods
+    found = parameters.recommend_nigt(OBJECTIVE, is_sharp=True)
+    assert method.arguments["batch_size"] == found.batch_size
+    assert found.batch_size < parameters.recommend_nigt(OBJECTIVE).batch_size
+
+
 def test_a_given_batch_is_kept_and_the_rest_chosen_for_it():
     given = {**NIGT, "batch_size": 9}
     (method,) = from_data(asking(given), "small.toml").methods

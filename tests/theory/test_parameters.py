@@ -34,12 +34,24 @@ def nigt_bound(o: Objective, steps, momentum, stepsize, batch, initial) -> float
     )
 
 
+def sharp_bound(o: Objective, steps, momentum, stepsize, batch, initial) -> float:
+    """The bound with the constants derived in ``guarantees``."""
+    return (
+        o.initial_gap / (stepsize * steps)
+        + 2 * o.sigma / (momentum * steps * math.sqrt(initial))
+        + 2 * math.sqrt(momentum / (2 - momentum) / batch) * o.sigma
+        + (1 - momentum) * o.hessian_lipschitz * stepsize**2 / momentum**2
+        + o.gradient_lipschitz * stepsize / 2
+    )
+
+
+@pytest.mark.parametrize("is_sharp", [False, True])
 @pytest.mark.parametrize("multiple", [1, 7])
 @pytest.mark.parametrize("has_first_batch", [True, False])
-def test_nigt_keeps_its_promise(multiple, has_first_batch) -> None:
+def test_nigt_keeps_its_promise(multiple, has_first_batch, is_sharp) -> None:
     for objective in random_objectives():
-        found = parameters.recommend_nigt(objective, multiple, has_first_batch)
-        bound = nigt_bound(
+        found = parameters.recommend_nigt(objective, multiple, has_first_batch, is_sharp=is_sharp)
+        bound = (sharp_bound if is_sharp else nigt_bound)(
             objective,
             found.steps,
             found.momentum,
@@ -61,11 +73,14 @@ def test_nigt_of_a_given_batch_keeps_its_promise() -> None:
             assert found.guarantee <= objective.epsilon * (1 + 1e-12)
 
 
-def test_a_larger_batch_would_not_reduce_the_steps() -> None:
+@pytest.mark.parametrize("is_sharp", [False, True])
+def test_a_larger_batch_would_not_reduce_the_steps(is_sharp) -> None:
     for objective in random_objectives(100, seed=2):
-        found = parameters.recommend_nigt(objective)
-        more = parameters.recommend_nigt(objective, batch_size=4 * found.batch_size)
-        less = parameters.recommend_nigt(objective, batch_size=max(1, found.batch_size // 4))
+        found = parameters.recommend_nigt(objective, is_sharp=is_sharp)
+        more, less = (
+            parameters.recommend_nigt(objective, batch_size=size, is_sharp=is_sharp)
+            for size in (4 * found.batch_size, max(1, found.batch_size // 4))
+        )
         assert more.steps == found.steps
         assert less.steps > found.steps or found.batch_size < 4 or found.steps < 4
 
@@ -209,3 +224,13 @@ def test_truncation_error_is_the_sum_it_stands_for() -> None:
     for horizon, discount in [(1, 0.5), (7, 0.9), (40, 0.97)]:
         tail = sum((h + 1) * discount**h for h in range(horizon, 3000))
         assert guarantees.truncation_error(horizon, discount, 2.0, 3.0) == pytest.approx(6 * tail)
+
+
+def test_derived_constants_need_a_quarter_of_the_gradients() -> None:
+    """Where noise leads: eta is small, the batch 1."""
+    objective = Objective(1e-3, gradient_lipschitz=0.01)
+    published, derived = (
+        parameters.recommend_nigt(objective, batch_size=1, is_sharp=is_sharp)
+        for is_sharp in (False, True)
+    )
+    assert published.steps / derived.steps == pytest.approx(4, rel=1e-3)
