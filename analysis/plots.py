@@ -133,10 +133,15 @@ def _draw_and_save(
     # "default" first: a matplotlibrc of the user's changes nothing.
     with context(["default", style.RC]):
         figure = draw(run, curves, metric, positions, size, log, note)
-        return _save(figure, stem)
+        return save(figure, stem)
 
 
-def _save(figure: Figure, stem: Path) -> list[Path]:
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """Write a figure as ``stem.png`` and ``stem.pdf``; the same figure gives the same bytes.
+
+    Raises:
+        ConfigurationError: the files can not be written.
+    """
     paths = []
     try:
         stem.parent.mkdir(parents=True, exist_ok=True)
