@@ -32,6 +32,8 @@ COLOURS = {
 
 _MOST_WORKERS = 30
 _MOST_TICKS = 12
+_EDGED_PER_ROW = 300  # intervals of equal length that can be told apart in a row
+_MOST_DOTS = 2000
 _BAR = 0.8  # of a row's height
 
 
@@ -138,12 +140,13 @@ def _draw_rows(panel: Axes, schedule: Schedule, window: intervals.Window) -> Non
     panel.set_xlim(window.start, window.stop)
     panel.set_ylim(len(place) - 0.4, -1.6)
     panel.grid(False)
-    span = [(window.start, window.stop - window.start)]
+    seconds = window.stop - window.start
+    span = [(window.start, seconds)]
     for row in place.values():
         panel.broken_barh(span, (row - _BAR / 2, _BAR), color=COLOURS["idle"], linewidth=0)
-    _bars(panel, intervals.communicating(schedule, window), place, "communicating")
+    _bars(panel, intervals.communicating(schedule, window), place, "communicating", seconds)
     for kind, found in intervals.computing(schedule, window).items():
-        _bars(panel, found, place, kind)
+        _bars(panel, found, place, kind, seconds)
     steps = schedule.step_seconds
     steps = steps[(steps >= window.start) & (steps <= window.stop)]
     panel.vlines(steps, -1 - _BAR / 2, -1 + _BAR / 2, color="black", linewidth=0.5)
@@ -153,16 +156,24 @@ def _draw_rows(panel: Axes, schedule: Schedule, window: intervals.Window) -> Non
     panel.set_ylabel("Worker")
 
 
-def _bars(panel: Axes, found: intervals.Intervals, place: dict[int, int], kind: str) -> None:
+def _bars(
+    panel: Axes, found: intervals.Intervals, place: dict[int, int], kind: str, window_seconds: float
+) -> None:
     from matplotlib.collections import PolyCollection
 
     middle = np.array([place[worker] for worker in found.worker.tolist()], float)
     low, high = middle - _BAR / 2, middle + _BAR / 2
     x = np.stack([found.start, found.start, found.stop, found.stop], axis=1)
     corners = np.stack([x, np.stack([low, high, high, low], axis=1)], axis=2)
-    # The thin edge keeps one computation apart from the next.
-    look = {"facecolors": COLOURS[kind], "edgecolors": "white", "linewidths": 0.25}
-    panel.add_collection(PolyCollection(list(corners), **look), autolim=False)
+    # A thin edge keeps one computation apart from the next, unless it would cover the bar.
+    wide = found.stop - found.start > window_seconds / _EDGED_PER_ROW
+    bars = PolyCollection(
+        list(corners),
+        facecolors=COLOURS[kind],
+        edgecolors="white",
+        linewidths=np.where(wide, 0.25, 0.0).tolist() or 0.25,
+    )
+    panel.add_collection(bars, autolim=False)
 
 
 def _draw_staleness(panel: Axes, schedule: Schedule, window: intervals.Window) -> None:
@@ -172,7 +183,9 @@ def _draw_staleness(panel: Axes, schedule: Schedule, window: intervals.Window) -
     at = schedule.step_seconds[schedule.step[used]]
     inside = (at >= window.start) & (at <= window.stop)
     staleness = schedule.staleness()[used][inside]
-    panel.plot(at[inside], staleness, ".", color="black", markersize=2)
+    # Points by the thousand are an image, even in a PDF.
+    dots = inside.sum() > _MOST_DOTS
+    panel.plot(at[inside], staleness, ".", color="black", markersize=2, rasterized=bool(dots))
     panel.set_ylim(-0.5, max(1, staleness.max(initial=0)) * 1.1 + 0.5)
     panel.yaxis.set_major_locator(MaxNLocator(4, integer=True))
     panel.set_ylabel("Staleness\n(steps)")
@@ -188,8 +201,10 @@ def _colour_legend(figure: Figure, with_step: bool) -> None:
         for kind, colour in COLOURS.items()
     ]
     if with_step:
-        look = {"marker": "|", "linestyle": "", "markersize": 6}
-        handles.append(Line2D([], [], color="black", label="server step", **look))
+        step = Line2D(
+            [], [], color="black", marker="|", markersize=6, linestyle="", label="server step"
+        )
+        handles.append(step)
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), handlelength=1.2)
 
 
@@ -210,9 +225,10 @@ def draw_fleet(schedules: list[tuple[MethodRecord, Schedule]], title: str) -> Fi
     time.set_ylim(len(names) - 0.5, -0.5)
     time.set_xlim(0, 100)
     time.set_xlabel("Workers' time (%)")
-    stale.set_xlabel("Staleness of used gradients (steps)")
+    stale.set_xlabel("Staleness of used gradients\n(steps; bins widen to the right)")
     stale.set_xscale("symlog", linthresh=1)
     stale.set_xlim(left=-0.1)
+    stale.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     figure.suptitle(title.replace("$", r"\$"), fontsize=8)
     _colour_legend(figure, with_step=False)
     return figure

@@ -1,5 +1,4 @@
-"""The command line: ``straggler run | plot | list``, and those of ``sweep_commands`` and
-``looking_commands``.
+"""The command line: ``run``, ``plot``, ``list``; more in ``sweep_commands``, ``looking_commands``.
 
 Exit codes: 0; 1, a method failed (the others are kept); 2, a mistake in the command or the
 scenario; 3, an error that should not happen; 130, Ctrl-C. A mistake never shows a traceback.
