@@ -47,7 +47,7 @@ class SpeedUp:
             censored = self.seeds - self.both_reached
             return f"no verdict: target not reached by both on {censored} of {self.seeds} seeds"
         if np.isnan(self.low):
-            return f"no verdict: {self.seeds} seeds are too few, expected {FEWEST_SEEDS} or more"
+            return f"no verdict: fewer than {FEWEST_SEEDS} seeds"
         if self.low <= 1 <= self.high:
             return "no significant difference"
         times = self.ratio if self.ratio > 1 else 1 / self.ratio

@@ -1,4 +1,4 @@
-"""Commands that look at what was written: ``straggler timeline``."""
+"""Commands that look at what was written: ``straggler timeline | compare``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of unex
 def add_to(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command()(timeline)
+    app.command()(compare)
 
 
 def timeline(
@@ -44,3 +45,22 @@ def timeline(
             typer.echo(path)
         for note in notes:
             typer.echo(f"not all is shown: {note}", err=True)
+
+
+def compare(
+    directory: Annotated[Path, typer.Argument(help="What a run wrote.")],
+    baseline: Annotated[
+        str | None, typer.Option(help="Name of a method. Default: the last of the run.")
+    ] = None,
+    metric: Annotated[str | None, typer.Option(help="Default: the first of the run.")] = None,
+    target: Annotated[
+        float | None,
+        typer.Option(help="Default: the run's, or 90 % of the way that the best method went."),
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Say how many times sooner each method reaches a target, seed by seed, with intervals."""
+    with mistakes_reported(debug):
+        from analysis.comparison import compare as compared
+
+        typer.echo("\n".join(compared(directory, baseline, metric, target)))
