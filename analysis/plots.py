@@ -133,14 +133,14 @@ def _draw_and_save(
     # "default" first: a matplotlibrc of the user's changes nothing.
     with context(["default", style.RC]):
         figure = draw(run, curves, metric, positions, size, log, note)
-        return save(figure, stem)
+        return save_figure(figure, stem)
 
 
-def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write a figure as ``stem.png`` and ``stem.pdf``; the same figure gives the same bytes.
+def save_figure(figure: Figure, stem: Path) -> list[Path]:
+    """Write STEM.png and STEM.pdf, the same bytes for the same figure.
 
     Raises:
-        ConfigurationError: the files can not be written.
+        ConfigurationError: they can not be written.
     """
     paths = []
     try:

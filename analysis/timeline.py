@@ -12,7 +12,7 @@ import numpy as np
 
 from analysis import chrome_trace, intervals, style
 from analysis.accounting import time_spent
-from analysis.plots import save
+from analysis.plots import save_figure
 from simulator.errors import ConfigurationError, nearest
 from simulator.records import MethodRecord, RunDirectory
 from simulator.schedule import Schedule
@@ -109,7 +109,7 @@ def _drawn(draw: Callable[[], Figure], stem: Path) -> list[Path]:
     from matplotlib.style import context
 
     with context(["default", style.RC]):
-        return save(draw(), stem)
+        return save_figure(draw(), stem)
 
 
 def _figure(height: float) -> Figure:
