@@ -91,7 +91,7 @@ def _clip(schedule: Schedule, start: Seconds, stop: Seconds) -> tuple[Seconds, S
 
 def _star_seconds(schedule: Schedule, start: Seconds, stop: Seconds, busy: Seconds) -> Seconds:
     """Time with a message on its way and no computation: |messages or computing| - |computing|."""
-    sent, received = _clip(schedule, schedule.message_sent_seconds, _arrivals(schedule))
+    sent, received = _clip(schedule, schedule.message_sent_seconds, message_ends(schedule))
     either = union_seconds(
         np.concatenate([schedule.worker, schedule.message_worker]),
         np.concatenate([start, sent]),
@@ -101,7 +101,7 @@ def _star_seconds(schedule: Schedule, start: Seconds, stop: Seconds, busy: Secon
     return either - busy
 
 
-def _arrivals(schedule: Schedule) -> Seconds:
+def message_ends(schedule: Schedule) -> Seconds:
     """When each message was over, [n_messages]: received, or dropped.
 
     A worker has one message on its way at a time. So one whose successor was sent before it would

@@ -1,4 +1,4 @@
-"""The command line: ``straggler run | plot | list``, and those of ``scenarios.sweep_commands``.
+"""The command line: ``run``, ``plot``, ``list``; more in ``sweep_commands``, ``looking_commands``.
 
 Exit codes: 0; 1, a method failed (the others are kept); 2, a mistake in the command or the
 scenario; 3, an error that should not happen; 130, Ctrl-C. A mistake never shows a traceback.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scenarios import sweep_commands, theory_cli
+from scenarios import looking_commands, sweep_commands, theory_cli
 from scenarios.exits import A_RUN_FAILED, mistakes_reported
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ app = typer.Typer(
 
 sweep_commands.add_to(app)
 theory_cli.add_to(app)
+looking_commands.add_to(app)
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of unexpected errors.")]
 
