@@ -161,7 +161,7 @@ def _read_parquet(path: Path) -> _Columns:
         raise ConfigurationError(f"{path}: cannot read: no such file")
     try:
         # Not read_table: it would take column names from directories.
-        table = pq.ParquetFile(path).read()
+        table = pq.ParquetFile(path).read(use_threads=False)
     except pa.ArrowException as error:
         raise ConfigurationError(f"{path}: damaged: {str(error).splitlines()[0]}") from error
     names = table.column_names

@@ -180,7 +180,8 @@ def read_table(path: Path, types: Mapping[str, str]) -> tuple[Columns, dict[str,
             raise ConfigurationError(f"{path}: missing")
         try:
             # One whole-file read: no dataset machinery guessing columns from directory names.
-            table = pq.ParquetFile(path, page_checksum_verification=True).read()
+            # In this thread: Arrow's pool, started for small files, can abort a process that exits.
+            table = pq.ParquetFile(path, page_checksum_verification=True).read(use_threads=False)
             for name, kind in types.items():
                 _check_column(table, name, kind)
             metadata = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}

@@ -39,8 +39,8 @@ class Claim:
 
     def release(self) -> None:
         """Give it up."""
-        with suppress(FileNotFoundError), user_errors(self._path, "remove"):
-            self._path.unlink()
+        with user_errors(self._path, "remove"):
+            self._path.unlink(missing_ok=True)
 
 
 def claim(path: Path) -> Claim | None:
@@ -57,8 +57,8 @@ def claim(path: Path) -> Claim | None:
             return Claim(path)
         if is_held(path):
             return None
-        with suppress(FileNotFoundError), user_errors(path, "remove"):
-            path.unlink()
+        with user_errors(path, "remove"):
+            path.unlink(missing_ok=True)  # another process may have been faster
     return None
 
 

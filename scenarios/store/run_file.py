@@ -125,7 +125,9 @@ def decode(path: Path) -> StoredRun:
     with user_errors(path, "read"):
         content = path.read_bytes()
     try:
-        table = pq.ParquetFile(BytesIO(content), page_checksum_verification=True).read()
+        table = pq.ParquetFile(BytesIO(content), page_checksum_verification=True).read(
+            use_threads=False
+        )
         metadata = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
         check_version(path, metadata.get("format"), metadata.get("schema_version"))
         return _stored(table, metadata)

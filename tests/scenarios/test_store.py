@@ -286,6 +286,14 @@ def test_a_claim_is_exclusive_until_released(tmp_path):
     assert claim(path) is not None
 
 
+def test_a_claim_that_somebody_else_removed_first_is_released_all_the_same(tmp_path):
+    path = tmp_path / "run.json"
+    mine = claim(path)
+    path.unlink()
+    mine.release()
+    assert claim(path) is not None
+
+
 def test_claims_of_processes_that_are_gone_are_stale(tmp_path):
     path = tmp_path / "run.json"
     claim(path)
