@@ -117,6 +117,13 @@ class Store:
         """Begin a run; None if a living process has."""
         return claim(self.path / "claims" / f"{key}.json")
 
+    def clear_stale_claims(self) -> None:
+        """Remove what processes left that were killed between keeping a run and saying so."""
+        for path in (self.path / "claims").glob("*.json"):
+            if not is_held(path):
+                with user_errors(path, "remove"):
+                    path.unlink(missing_ok=True)
+
     def write(self, key: str, content: bytes) -> None:
         """Keep a finished run.
 

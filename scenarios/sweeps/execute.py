@@ -67,6 +67,7 @@ def execute(
     """
     wanted = {spec.key: spec for spec in specs}
     store.plan(list(wanted.values()))
+    store.clear_stale_claims()
     for problem in store.set_aside_damaged(wanted):
         reporter.note(f"{problem}; set aside in {store.path / 'damaged'}, computed again")
     if retry:

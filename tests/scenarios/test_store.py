@@ -286,6 +286,16 @@ def test_a_claim_is_exclusive_until_released(tmp_path):
     assert claim(path) is not None
 
 
+def test_claims_of_runs_that_were_kept_before_a_kill_are_cleared(tmp_path):
+    store = Store.create(tmp_path / "store", {})
+    store.claim("mine")
+    store.claim("killed")
+    left = store.path / "claims" / "killed.json"
+    left.write_text(json.dumps(json.loads(left.read_text()) | {"pid": gone_process()}))
+    store.clear_stale_claims()
+    assert [path.name for path in (store.path / "claims").iterdir()] == ["mine.json"]
+
+
 def test_a_claim_that_somebody_else_removed_first_is_released_all_the_same(tmp_path):
     path = tmp_path / "run.json"
     mine = claim(path)
