@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 COLOURS = {
     "useful": "#006a93",
     "wasted": "#d9534f",
-    "unfinished": "#b9b9b9",
-    "communicating": "#e0bd35",
+    "unfinished": "#9a9a9a",
+    "communicating": "#f0dc82",
     "idle": "#f3f3f3",
 }
 """Of what a worker does, in the order in which it is drawn."""

@@ -8,13 +8,16 @@ Whatever costs time to import is imported by the command that needs it: ``--help
 
 from __future__ import annotations
 
+import os
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from scenarios import looking_commands, sweep_commands, theory_cli
-from scenarios.exits import A_RUN_FAILED, mistakes_reported
+from scenarios.exits import A_RUN_FAILED, INTERRUPTED, mistakes_reported
 
 if TYPE_CHECKING:
     from scenarios.run import RunResult
@@ -170,4 +173,20 @@ def _report_failures(result: RunResult, debug: bool) -> None:
 
 def main() -> None:
     """Entry point of the command ``straggler``."""
-    app()
+    try:
+        app()
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            _leave_at_once()
+        raise
+
+
+def _leave_at_once() -> None:
+    """End an interrupted command without tearing down XLA, which may be compiling still.
+
+    Its threads would touch what is being destroyed. All that is kept is on disk by now.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(INTERRUPTED)

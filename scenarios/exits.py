@@ -20,7 +20,7 @@ def mistakes_reported(debug: bool) -> Iterator[None]:
     except ConfigurationError as error:
         raise exit_with(str(error), MISTAKE) from None
     except KeyboardInterrupt as error:
-        text = f"interrupted: {error or 'nothing was written'}"
+        text = f"interrupted: {str(error) or 'nothing was written'}"
         raise exit_with(text, INTERRUPTED) from None
     except Exception as error:
         if debug:

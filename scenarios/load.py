@@ -49,7 +49,7 @@ def read(path: Path) -> dict[str, Any]:
         ConfigurationError: not readable, not text, or not TOML: with line and column.
     """
     try:
-        return parse(path.read_text(encoding="utf-8"), str(path))
+        return parse(path.read_text(encoding="utf-8-sig"), str(path))
     except OSError as error:
         raise ConfigurationError(f"{path}: can not be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

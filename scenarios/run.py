@@ -359,7 +359,6 @@ def _write(
 
 def _keep(trials: list[Trial], directory: RunDirectory, wall_seconds: float) -> Interrupted:
     """Write what there is of interrupted trials."""
-    kept = _kept(directory)
     done = {(row.method, row.seed) for row in directory.runs()}
     texts = []
     for trial in trials:
@@ -369,15 +368,18 @@ def _keep(trials: list[Trial], directory: RunDirectory, wall_seconds: float) -> 
         if curve is None or trial.schedule is None:
             texts.append(f"{name} was dropped")
             continue
+        if trial.is_complete:  # interrupted while it was judged
+            directory.write(trial.row(wall_seconds, divergence(curve)), curve, trial.schedule)
+            continue
         reached = f"{curve.seconds[-1]:g} of {trial.schedule.end_seconds:g} simulated seconds"
         directory.write(trial.row(wall_seconds, f"{_INTERRUPTED} {reached}"), curve, trial.schedule)
         texts.append(f"{name} as far as {reached}")
     shown = [*texts[:_SHOWN], *([f"{len(texts) - _SHOWN} more"] if len(texts) > _SHOWN else [])]
-    return Interrupted(directory, "; ".join([kept, *shown]))
+    return Interrupted(directory, "; ".join([_kept(directory), *shown]))
 
 
 def _kept(directory: RunDirectory) -> str:
-    count = len(directory.runs())
+    count = sum(not row.error.startswith(_INTERRUPTED) for row in directory.runs())
     return f"{count} finished {'run is' if count == 1 else 'runs are'} in {directory.path}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,9 +21,20 @@ _LEAST_WIDTH = 100
 """Columns presumed when the output is no terminal."""
 
 
+class Printer(Console):
+    """A console that goes quiet when nobody reads on; rich's own ends the process."""
+
+    def on_broken_pipe(self) -> None:
+        """Print nowhere from now on: what is computed is kept all the same."""
+        self.quiet = True
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.file.fileno())
+        os.close(nowhere)
+
+
 def console_for(stderr: bool = False) -> Console:
     """Where to print; wide enough if it is no terminal."""
-    console = Console(stderr=stderr, markup=False, highlight=False)
+    console = Printer(stderr=stderr, markup=False, highlight=False)
     if not console.is_terminal:
         console.width = max(console.width, _LEAST_WIDTH)
     return console

@@ -40,7 +40,7 @@ def theory(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="Where the figures go. Default: theory-NAME; drawn over each time."),
+        typer.Option(help="Where the figures go. Default: runs/NAME-theory; drawn over each time."),
     ] = None,
     overrides: Annotated[
         list[str] | None,
@@ -61,6 +61,6 @@ def theory(
         prediction = predict(loaded, epsilon, orders, heterogeneous)
         pair = read_axes(axes, prediction.setting)
         print_prediction(prediction, pair)
-        directory = Path(f"theory-{loaded.name}") if out is None else out
+        directory = Path("runs") / f"{loaded.name}-theory" if out is None else out
         for path in draw_prediction(prediction, pair, directory):
             typer.echo(path)

@@ -99,6 +99,11 @@ class Trial:
         if len(self._points) == _POINTS_PER_CALL:
             self._judge()
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether it reached its last point."""
+        return self.schedule is not None and len(self._reached) == len(self.versions)
+
     def finish(self, lengths: NDArray[np.int32]) -> None:
         """All gradients are computed; these are their lengths, [n_computations]."""
         self.mean_length_used = _mean(lengths[self.simulated.status == Status.USED])
@@ -121,9 +126,10 @@ class Trial:
         self.versions = np.unique(schedule.version_at(self._seconds)).tolist()
 
     def _judge(self) -> None:
-        points, self._points = self._points, []
-        if points:
-            self._metrics.append(judge(self.workshop.problem, np.stack(points), self.seed))
+        if self._points:
+            points = np.stack(self._points)
+            self._metrics.append(judge(self.workshop.problem, points, self.seed))
+            self._points = []  # not before: an interrupt would lose them
 
     def _checkpoint(self) -> Arrays:
         """What was judged, and the points that wait for it: later calls then hold the same."""

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from scenarios.api import load
+from scenarios.run import narrowed
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -36,6 +37,9 @@ def test_the_python_snippet_runs(tmp_path: Path) -> None:
     assert list((tmp_path / "runs/quadratic/plots").glob("*.png"))
 
 
-def test_every_scenario_it_names_is_shipped() -> None:
-    for name in re.findall(r"straggler run ([a-z][a-z-]+)", README.read_text("utf-8")):
-        load(name)
+def test_every_scenario_and_method_it_names_is_shipped() -> None:
+    commands = re.findall(r"straggler (?:run|tune|theory) ([a-z][a-z-]+)(.*)", README.read_text())
+    assert len(commands) > 5
+    for name, rest in commands:
+        methods = re.search(r"--methods (\S+)", rest)
+        narrowed(load(name), methods=methods[1].split(",") if methods else None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from execution_cases import PARAMETERS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -112,13 +113,7 @@ def _poorest(counts: list[int]) -> int:
 )
 @pytest.mark.parametrize("name", COORDINATORS)
 def test_impossible_arrivals_are_refused(name, arrivals, message) -> None:
-    needed = {
-        "rennala": {"batch_size": 9},
-        "malenia": {"batch_size": 9},
-        "ringmaster": {"max_staleness": 2},
-        "buffered": {"buffer_size": 9},
-    }
-    coordinator = COORDINATORS[name](2, **needed.get(name, {}))
+    coordinator = COORDINATORS[name](2, **PARAMETERS[name][0])
     replay(coordinator, arrivals[:-1])
     with pytest.raises(ProtocolError, match=message):
         coordinator.arrive(Arrival(*arrivals[-1]))

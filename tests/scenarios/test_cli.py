@@ -61,6 +61,20 @@ def test_timing_by_environment_step_tells_the_bias(tmp_path):
     )
 
 
+def test_a_reader_that_goes_away_stops_nothing(small_file, tmp_path):
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", "from scenarios.cli import main; main()"]
+    process = subprocess.Popen(
+        [*command, "run", str(small_file), "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(timeout=120) == 0
+    assert [row.error for row in RunDirectory.open(out).runs()] == [""] * 4
+
+
 def test_quiet_prints_no_progress(small_file, tmp_path):
     result = straggler("run", small_file, "--out", tmp_path / "out", "--quiet", "--seeds", 1)
     assert result.exit_code == 0

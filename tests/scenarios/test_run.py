@@ -221,6 +221,22 @@ def test_ctrl_c_keeps_every_curve_of_a_batch_as_far_as_it_got(tmp_path):
     assert [len(curve.seconds) for curve in read.curves()] == [3, 3, 3, 2, 1, 1]
 
 
+def test_ctrl_c_while_judging_loses_nothing(tmp_path, monkeypatch):
+    judge_once = [KeyboardInterrupt]
+
+    def interrupted(*args):
+        if judge_once:
+            raise judge_once.pop()
+        return judge(*args)
+
+    monkeypatch.setattr("scenarios.trial.judge", interrupted)
+    with pytest.raises(Interrupted, match="2 finished runs are in"):
+        run(scenario(seeds=2, executor="compiled"), out=tmp_path)
+    read = RunDirectory.open(tmp_path)
+    assert [(row.method, row.error) for row in read.runs()] == [("rennala-sgd", "")] * 2
+    assert [len(curve.seconds) for curve in read.curves()] == [3, 3]
+
+
 def test_ctrl_c_while_simulating_drops_that_one(tmp_path, monkeypatch):
     def interrupted(self, method, seed, progress):
         raise KeyboardInterrupt
