@@ -50,7 +50,10 @@ def compare(
     for name in names:
         if name != reference:
             found = speed_up(times[name], times[reference])
-            interval = f" ({LEVEL:.0%} interval {found.low:.3g} to {found.high:.3g})"
+            low, high = found.low, found.high
+            if high < 1:  # it says how many times slower
+                low, high = 1 / high, 1 / low
+            interval = f" ({LEVEL:.0%} interval {low:.3g} to {high:.3g})"
             shown = "" if math.isnan(found.low) or found.both_reached < found.seeds else interval
             lines.append(f"  {name}: {found.verdict()}{shown}, {found.seeds} seeds")
     return lines

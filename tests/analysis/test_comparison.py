@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from analysis_data import write_run
 from typer.testing import CliRunner
@@ -29,6 +31,19 @@ def test_the_command_says_it_in_words(tmp_path):
         "  fast: 10 times faster (95% interval 10 to 10), 4 seeds",
         "  same: no significant difference (95% interval 1 to 1), 4 seeds",
     ]
+
+
+def test_an_interval_is_of_what_is_said(tmp_path):
+    run = write_run(
+        tmp_path / "run",
+        {"slow": reaching([20, 50, 80, 90]), "base": reaching([10, 20, 30, 40])},
+    )
+    line = compare(run, "base")[1]
+    times, low, high = map(
+        float, re.findall(r"[\d.]+(?= times)|(?<=interval )[\d.]+|(?<= to )[\d.]+", line)
+    )
+    assert "slower" in line
+    assert 1 < low <= times <= high
 
 
 def test_a_failed_seed_is_one_that_never_reached_the_target(tmp_path):
