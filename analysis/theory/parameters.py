@@ -130,9 +130,13 @@ def recommend_ringmaster(objective: Objective) -> Recommendation:
     Raises:
         ConfigurationError: a count beyond 2^53: the target is out of reach.
     """
+    return _stale_sgd(objective, _count("max_staleness", (objective.sigma / objective.epsilon) ** 2))
+
+
+def _stale_sgd(objective: Objective, staleness: int) -> Recommendation:
+    """SGD on gradients of staleness < R."""
     eps, smooth = objective.epsilon, objective.gradient_lipschitz
     variance = objective.sigma**2
-    staleness = _count("max_staleness", variance / eps**2)
     stepsize = 1 / (2 * staleness * smooth)
     if variance:
         stepsize = min(stepsize, eps**2 / (4 * smooth * variance))
@@ -140,6 +144,26 @@ def recommend_ringmaster(objective: Objective) -> Recommendation:
     parts = guarantees.ringmaster_guarantee(objective, steps, stepsize, staleness)
     bound = math.sqrt(guarantees.total(parts))
     return Recommendation(steps, 1, 1, stepsize, bound, max_staleness=staleness)
+
+
+def recommend_asynchronous(objective: Objective, largest_staleness: int) -> Recommendation:
+    """Parameters of plain Asynchronous SGD on a fleet whose staleness is known.
+
+    With gradients of staleness <= tau it is Ringmaster ASGD with R = tau + 1, which then throws
+    nothing away: gamma = min(1/(2 (tau+1) L_g), eps^2/(4 L_g sigma^2)), T = 4 Delta/(gamma eps^2).
+
+    Args:
+        objective: with its target.
+        largest_staleness: tau >= 0, server steps.
+
+    Raises:
+        ConfigurationError: a number is out of range, or a count beyond 2^53.
+    """
+    if isinstance(largest_staleness, bool) or largest_staleness < 0:
+        raise ConfigurationError(
+            f"largest_staleness = {largest_staleness!r}: expected an integer >= 0 (server steps)"
+        )
+    return _stale_sgd(objective, largest_staleness + 1)
 
 
 def recommend_horizon(

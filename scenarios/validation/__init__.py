@@ -1,0 +1,1 @@
+"""Theory beside measurement: ``straggler validate``, one part of the validation a file."""
