@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scenarios import looking_commands, sweep_commands, theory_cli
+from scenarios import looking_commands, sweep_commands, theory_cli, validate_cli
 from scenarios.exits import A_RUN_FAILED, INTERRUPTED, mistakes_reported
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ app = typer.Typer(
 
 sweep_commands.add_to(app)
 theory_cli.add_to(app)
+validate_cli.add_to(app)
 looking_commands.add_to(app)
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of unexpected errors.")]

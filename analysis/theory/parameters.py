@@ -130,7 +130,9 @@ def recommend_ringmaster(objective: Objective) -> Recommendation:
     Raises:
         ConfigurationError: a count beyond 2^53: the target is out of reach.
     """
-    return _stale_sgd(objective, _count("max_staleness", (objective.sigma / objective.epsilon) ** 2))
+    return _stale_sgd(
+        objective, _count("max_staleness", (objective.sigma / objective.epsilon) ** 2)
+    )
 
 
 def _stale_sgd(objective: Objective, staleness: int) -> Recommendation:

@@ -17,7 +17,7 @@ formulas for constant times instead, which is too short for whoever waits for a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,9 +35,7 @@ _NEGLIGIBLE = 1e-13
 _MOST_OUTCOMES = 300_000
 
 
-def expected_rennala_seconds(
-    mean_seconds: ArrayLike, shape: float, batch_size: int
-) -> float:
+def expected_rennala_seconds(mean_seconds: ArrayLike, shape: float, batch_size: int) -> float:
     """E min{ t : sum_i N_i(t) >= M }. For exponential delays, M / sum_i 1/h_i.
 
     Args:
@@ -59,9 +57,7 @@ def expected_rennala_seconds(
         total[0] = 1.0
         for mean in means:
             own = _probabilities(times, mean, shape, target)
-            total = np.array(
-                [np.sum(total[: k + 1] * own[k::-1], axis=0) for k in range(target)]
-            )
+            total = np.array([np.sum(total[: k + 1] * own[k::-1], axis=0) for k in range(target)])
         return np.sum(total, axis=0)
 
     return _integral(unfinished, float(means.min()) * target)
@@ -188,7 +184,7 @@ def _integral(unfinished: Callable[[Floats], Floats], guess: float) -> float:
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     edges = end * np.linspace(0, 1, _PANELS + 1) ** 2  # shapes below 1 are steep at 0
     total = 0.0
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in pairwise(edges.tolist()):
         half = (high - low) / 2
         total += half * float(weights @ unfinished(low + half * (1 + nodes)))
     return total

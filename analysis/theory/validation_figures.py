@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WIDTH_INCHES = style.WIDTHS_INCHES["page"]
+_SHORT_DECADES, _TINY_DECADES = 2.2, 0.7
 _REFERENCE = {"color": "#8c8c8c", "linewidth": 2.6, "zorder": 0.5}
 
 
@@ -78,7 +79,9 @@ def share_figure(ratios: Mapping[str, Sequence[float]], x_label: str, title: str
     for index, (label, values) in enumerate(ratios.items()):
         look, ordered = style.line_style(index), np.sort(values)
         share = np.arange(1, len(ordered) + 1) / len(ordered)
-        panel.step(ordered, share, where="post", color=look.colour, linestyle=look.dash, label=label)
+        panel.step(
+            ordered, share, where="post", color=look.colour, linestyle=look.dash, label=label
+        )
     panel.axvline(1.0, **_REFERENCE)
     panel.set_xlim(0, 1.05)
     panel.set_ylim(0, 1.02)
@@ -116,6 +119,9 @@ def series_figure(panels: Sequence[PanelOfSeries], title: str, n_columns: int = 
             _draw_series(panel, series)
         panel.set_xscale("log" if content.is_log[0] else "linear")
         panel.set_yscale("log" if content.is_log[1] else "linear")
+        for axis, is_log in zip((panel.xaxis, panel.yaxis), content.is_log, strict=True):
+            if is_log:
+                _plain_ticks(axis)
         panel.set_xlabel(content.x_label)
         panel.set_ylabel(content.y_label)
         panel.set_title(content.title)
@@ -142,18 +148,29 @@ def _draw_series(panel: Axes, series: Series) -> None:
         )
 
 
+def _plain_ticks(axis: Any) -> None:
+    """On a short logarithmic axis few plain numbers, on a long one powers of ten alone."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_minor_formatter(NullFormatter())
+    low, high = axis.get_view_interval()
+    decades = np.log10(high / low)
+    if decades < _SHORT_DECADES:
+        steps = (1, 2, 5) if decades > _TINY_DECADES else (1, 1.5, 2, 3, 4, 6, 8)
+        axis.set_major_locator(LogLocator(subs=steps))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
 def _legend_of(figure: Figure, axes: Sequence[Axes]) -> None:
     """Every label once."""
     found: dict[str, Any] = {}
     for panel in axes:
         handles, labels = panel.get_legend_handles_labels()
-        found |= {label: handle for label, handle in zip(labels, handles, strict=True)}
+        found |= dict(zip(labels, handles, strict=True))
     figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=3)
 
 
-def _figure(
-    height_inches: float, n_columns: int, n_rows: int = 1
-) -> tuple[Figure, list[Axes]]:
+def _figure(height_inches: float, n_columns: int, n_rows: int = 1) -> tuple[Figure, list[Axes]]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

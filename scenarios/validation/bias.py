@@ -216,9 +216,7 @@ def _effect_checks(effects: list[tuple[Sample, Estimate]]) -> Iterator[Check]:
             claim = f"{where}: biased just as the workers' shares say, towards the fast ones"
             is_passed = effect.low <= 1 <= effect.high and effect.low > 0
         else:
-            claim = (
-                f"{where}: no bias, and one of {_DETECTABLE:g} times Rennala's would be noticed"
-            )
+            claim = f"{where}: no bias, and one of {_DETECTABLE:g} times Rennala's would be noticed"
             is_passed = effect.low <= 0 <= effect.high < _DETECTABLE
         yield Check(claim, bool(is_passed), f"error along Rennala's bias: {effect}")
 

@@ -125,9 +125,7 @@ def _race(
         yield _trial(fleet, recipe.label, stepsize, runs, index, least)
 
 
-def _trial(
-    fleet: str, label: str, stepsize: float, runs: Runs, index: int, least: float
-) -> Trial:
+def _trial(fleet: str, label: str, stepsize: float, runs: Runs, index: int, least: float) -> Trial:
     discovered = runs.metrics[DISCOVERED.name][index]
     is_done = discovered >= _COORDINATES
     found_all = is_done.any(axis=1)

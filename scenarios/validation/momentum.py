@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from algorithms.hyperparameters import make_hyperparameters
 from algorithms.update_rule import Array, StepInfo, UpdateRule
 from algorithms.updates.nigt import NIGT, NigtHyperparameters, NigtState
-from algorithms.hyperparameters import make_hyperparameters
 from analysis.theory.guarantees import momentum_error, total
 from analysis.theory.inference import largest_plausible_score, mean_interval, standard_score
 from analysis.theory.setting import Objective
@@ -205,15 +205,13 @@ def _exact_checks(found: list[Errors]) -> Iterator[Check]:
     scores = [
         standard_score(column, expected)
         for errors in found
-        for column, expected in zip(
-            errors.sizes.T**2, errors.mean_square().tolist(), strict=True
-        )
+        for column, expected in zip(errors.sizes.T**2, errors.mean_square().tolist(), strict=True)
     ]
     limit = largest_plausible_score(len(scores), _FALSE_ALARM)
     worst = max(scores, key=abs)
     yield Check(
-        f"Quadratic (L_h = 0): E|d_t - grad f(x_t)|^2 is the exact one in every step, to {limit:.2f} "
-        "standard errors",
+        f"Quadratic (L_h = 0): E|d_t - grad f(x_t)|^2 is the exact one in every step, to "
+        f"{limit:.2f} standard errors",
         abs(worst) <= limit,
         f"largest standard score {worst:+.2f} of {len(scores)}",
     )
@@ -224,12 +222,12 @@ def _bound_checks(found: list[Errors]) -> Iterator[Check]:
         low = np.array([mean_interval(column).low for column in errors.sizes.T])
         for is_sharp, name in ((False, "as published"), (True, "with the constants derived here")):
             ratios = low / errors.bound(is_sharp)
+            largest = np.max(errors.sizes.mean(axis=0) / errors.bound(is_sharp))
             yield Check(
                 f"{errors.problem}, eta = {errors.momentum:g}: E|d_t - grad f(x_t)| is within "
                 f"Lemma D.2 {name}, at all steps",
                 bool((ratios <= 1).all()),
-                f"mean error at most {np.max(errors.sizes.mean(axis=0) / errors.bound(is_sharp)):.3f}"
-                " of the bound",
+                f"mean error at most {largest:.3f} of the bound",
             )
 
 
@@ -249,9 +247,9 @@ def _looseness(found: list[Errors]) -> Disagreement:
         "Error of the direction against Lemma D.2",
         "; ".join(parts),
         "The lemma adds sizes of errors whose squares add up, and takes sqrt(eta) for "
-        "sqrt(eta/(2-eta)). In the MDP its sigma and L_h are proved for the worst MDP of its rewards "
-        "and discount, and the curvature met along the way is smaller: both parts are too large "
-        "by the looseness of their constants.",
+        "sqrt(eta/(2-eta)). In the MDP its sigma and L_h are proved for the worst MDP of its "
+        "rewards and discount, and the curvature met along the way is smaller: both parts are too "
+        "large by the looseness of their constants.",
     )
 
 

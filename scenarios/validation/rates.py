@@ -120,7 +120,7 @@ def _problem(spec: object, n_workers: int) -> Problem:
 def _jobs(effort: Effort) -> Iterator[Job]:
     for fleet, counts in effort.choose(
         {"sqrt(i)": [2, 3, 4], "one straggler": [2]},
-        dict.fromkeys(FLEETS, [3, 4, 6, 8, 11]),
+        {fleet: [3, 4, 6, 8, 11] for fleet in FLEETS},
     ).items():
         for member in family(counts):
             floor = member.coordinates * least_seconds_per_coordinate(
@@ -210,7 +210,8 @@ def _level_checks(points: Sequence[Point]) -> Iterator[Check]:
     yield Check(
         "E|grad f| <= epsilon is reached within the seconds that theory allows, in every case",
         within == len(points),
-        f"{within} of {len(points)}; largest share of them {shares[id(worst)]:.3g} ({_name(worst)})",
+        f"{within} of {len(points)}; largest share of them {shares[id(worst)]:.3g} "
+        f"({_name(worst)})",
     )
     bounded = [point for point in points if point.floor]
     ratios = [point.measured.reached_at() / point.floor for point in bounded]
@@ -361,5 +362,5 @@ def _panel(line: Sequence[Point], label: str, found: Slopes) -> PanelOfSeries:
         floors = np.array([point.floor for point in line])
         series.append(Series("lower bound", epsilons, floors, is_reference=True, style_index=1))
     series.append(Series("measured", epsilons, measured))
-    title = f"{label}: {found.measured.value:.2f} (bound {found.upper:.2f})"
+    title = f"{label}\nb = {found.measured.value:.2f}, bound {found.upper:.2f}"
     return PanelOfSeries(title, "epsilon", "seconds", tuple(series))

@@ -88,9 +88,7 @@ def _update(found: Recommendation) -> str:
     return "sgd" if found.momentum is None else "nigt"
 
 
-def _collecting(
-    label: str, coordinator: str, found: Recommendation, seconds: Floats
-) -> Prepared:
+def _collecting(label: str, coordinator: str, found: Recommendation, seconds: Floats) -> Prepared:
     arguments = {"batch_size": found.batch_size, "initial_batch_size": found.initial_batch_size}
     seconds_of = rennala_seconds if coordinator == "rennala" else malenia_seconds
     recipe = Recipe(label, coordinator, arguments, _update(found), _hyperparameters(found))

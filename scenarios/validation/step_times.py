@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,14 +52,14 @@ class Tally:
     ratios: list[float] = field(default_factory=list)
     first_failure: str = ""
 
-    def note(self, is_held: bool, text: Callable[[], str]) -> None:
+    def note(self, is_held: bool, text: str) -> None:
         """Count one case."""
         self.total += 1
         self.held += is_held
         if not is_held and not self.first_failure:
-            self.first_failure = text()
+            self.first_failure = text
 
-    def bounded(self, measured: float, bound: float, text: Callable[[], str]) -> None:
+    def bounded(self, measured: float, bound: float, text: str) -> None:
         """Count a time and its upper bound."""
         self.ratios.append(measured / bound)
         self.note(measured <= bound * (1 + _ROUNDING), text)
@@ -99,7 +99,7 @@ def run(effort: Effort, advance: Advance) -> Outcome:
                 "How much of its upper bound a simulated time takes, over all random fleets.",
                 share_figure,
                 ({_LABELS[name]: tallies[name].ratios for name in _BOUNDS},
-                 "simulated seconds / upper bound", "Times of one aggregation against their bounds"),
+                 "simulated seconds / upper bound", "Times of an aggregation against their bounds"),
             ),
         ),
     )  # fmt: skip
@@ -167,7 +167,7 @@ def _exact_steps(fleet: RandomFleet, tallies: dict[str, Tally], seed: int) -> No
         found = times[:checked].tolist()
         tallies[name].note(
             found == expected[:checked],
-            lambda: f"fleet {seed}, {arguments}: {found} s instead of {expected[:checked]} s",
+            f"fleet {seed}, {arguments}: {found} s instead of {expected[:checked]} s",
         )
         if name in ("rennala", "malenia"):
             _weigh(name, arguments, schedule, tallies["weights"], seed)
@@ -188,7 +188,7 @@ def _weigh(
         sizes[0] = arguments["initial_batch_size"]
         expected = 1 / sizes[step]
     error = np.abs(schedule.weight[used] / expected - 1).max()
-    tally.note(error < 1e-12, lambda: f"fleet {seed}, {name} {dict(arguments)}: off by {error:.1g}")
+    tally.note(error < 1e-12, f"fleet {seed}, {name} {dict(arguments)}: off by {error:.1g}")
 
 
 def _arrivals(fleet: RandomFleet, tally: Tally, seed: int) -> None:
@@ -204,7 +204,7 @@ def _arrivals(fleet: RandomFleet, tally: Tally, seed: int) -> None:
     expected = int(np.floor(horizon / cycles).sum())
     tally.note(
         schedule.n_steps == expected,
-        lambda: f"fleet {seed}: {schedule.n_steps} steps in {horizon} s instead of {expected}",
+        f"fleet {seed}: {schedule.n_steps} steps in {horizon} s instead of {expected}",
     )
 
 
@@ -237,12 +237,12 @@ def _bounded_steps(fleet: RandomFleet, tallies: dict[str, Tally], seed: int) -> 
 
 def _note_longest(times: NDArray[np.float64], bound: float, tally: Tally, where: str) -> None:
     longest = float(times.max())
-    tally.bounded(longest, bound, lambda: f"{where}: {longest:g} s, bound {bound:g} s")
+    tally.bounded(longest, bound, f"{where}: {longest:g} s, bound {bound:g} s")
 
 
 def _note_staleness(schedule: Schedule, limit: int, tally: Tally, where: str) -> None:
     largest = int(schedule.staleness().max())
-    tally.note(largest < limit, lambda: f"{where}: a gradient of staleness {largest}")
+    tally.note(largest < limit, f"{where}: a gradient of staleness {largest}")
 
 
 def _first_step_at_varying_speeds(seed: int, tally: Tally) -> None:
@@ -266,7 +266,7 @@ def _first_step_at_varying_speeds(seed: int, tally: Tally) -> None:
         expected, found = seconds_of(speeds, batch_size), float(schedule.step_seconds[0])
         tally.note(
             abs(found / expected - 1) < _ROUNDING,
-            lambda: f"speeds {seed}, {name} {arguments}: {found} s instead of {expected} s",
+            f"speeds {seed}, {name} {arguments}: {found} s instead of {expected} s",
         )
 
 
