@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _WIDTH_INCHES = style.WIDTHS_INCHES["page"]
 _SHORT_DECADES, _TINY_DECADES = 2.2, 0.7
-_REFERENCE = {"color": "#8c8c8c", "linewidth": 2.6, "zorder": 0.5}
+_REFERENCE: dict[str, Any] = {"color": "#8c8c8c", "linewidth": 2.6, "zorder": 0.5}
 
 
 @dataclass(frozen=True, eq=False)
