@@ -83,11 +83,8 @@ def run(effort: Effort, advance: Advance) -> Outcome:
         gaps.setdefault((case.name, case.shape), []).append(found.value / by_means)
         shape = _SHAPES[case.shape]
         rows.append((case.label, shape, case.expected, *found, score, found.value / by_means))
-        intervals.append(
-            Interval(
-                f"{case.short}, {shape}", *(part / case.expected for part in _ordered(found)), 1.0
-            )
-        )
+        low, mean, high = (part / case.expected for part in _ordered(found))
+        intervals.append(Interval(f"{case.short}, {shape}", low, mean, high, 1.0))
         advance((index + 1) / len(cases))
     return Outcome(
         tuple(_checks(cases, np.array(scores))),

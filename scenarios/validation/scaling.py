@@ -172,7 +172,7 @@ def _sizes(exponent: float, largest: int) -> Floats:
     """n, simulated seconds of a step (M = 32), bound, m*: [n_sizes, 4]."""
     rows = []
     for n_workers in range(1, largest + 1):
-        seconds = np.arange(1, n_workers + 1) ** exponent
+        seconds = np.asarray(np.arange(1, n_workers + 1) ** exponent, np.float64)
         step = _seconds_of("rennala", {"batch_size": 32}, seconds)
         bound = rennala_bound_seconds(seconds, 32)
         rows.append((n_workers, step, bound, best_workers(seconds, 1.0, 32.0).workers))

@@ -32,6 +32,7 @@ from simulator.engine import simulate
 from simulator.network import Network, NoNetwork
 from simulator.schedule import Schedule
 
+_QUICK_FLEETS, _ALL_FLEETS = 600, 4000
 _STEPS = 4
 _MORE_STEPS = 60
 _ROUNDING = 1e-9
@@ -79,7 +80,7 @@ class Tally:
 
 def run(effort: Effort, advance: Advance) -> Outcome:
     """Simulate every coordinator on thousands of random fleets."""
-    count = effort.choose(600, 4000)
+    count = effort.choose(_QUICK_FLEETS, _ALL_FLEETS)
     tallies = {name: Tally() for name in (*_CLAIMS, *_BOUNDS)}
     for seed in range(count):
         _exact_steps(random_fleet(seed), tallies, seed)
@@ -216,7 +217,7 @@ def _bounded_steps(fleet: RandomFleet, tallies: dict[str, Tally], seed: int) -> 
         ("malenia", bounds.malenia_bound_seconds),
     ):
         for stale, row in (("cancel", f"{name} bound"), ("discard", f"{name} discard")):
-            arguments = {"batch_size": fleet.batch_size(), "stale": stale}
+            arguments: dict[str, Any] = {"batch_size": fleet.batch_size(), "stale": stale}
             schedule = _simulate(name, arguments, compute, fleet.network)
             _note_longest(
                 _step_seconds(schedule), bound_of(ordered, arguments["batch_size"], stale),

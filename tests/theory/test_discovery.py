@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from fleets import random_fleets
 
 from analysis.theory import discovery
 from simulator.errors import ConfigurationError
-from fleets import random_fleets
 
 
 def together(seconds, count) -> float:

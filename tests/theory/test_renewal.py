@@ -1,4 +1,4 @@
-"""Mean times under gamma delays: closed forms where they exist, else sampling without the engine."""
+"""Mean times under gamma delays: closed forms where they exist, else sampling without engine."""
 
 from __future__ import annotations
 
