@@ -99,7 +99,7 @@ class Sample:
 
 def run(effort: Effort, advance: Advance) -> Outcome:
     """Take the first step of many seeds, and compare its gradient with the objective's."""
-    samples, n_seeds = [], effort.choose(3000, 20000)
+    samples, n_seeds = [], effort.choose(2000, 20000)
     with precision("float64"):
         settings = [_quadratic(), _mdp()]
         jobs = [

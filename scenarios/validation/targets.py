@@ -16,7 +16,8 @@ from simulator.budget import Budget
 
 Floats = NDArray[np.float64]
 _POINTS = 256
-_FIRST_SHARE = 128
+_FIRST_SHARE = 32
+_LATE = 0.7
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,16 +70,17 @@ def measure(
 ) -> Measured:
     """Run a method until the target is reached, or the T steps that theory allows are over.
 
-    The budget doubles from T/128 until the target is reached, and then once more, so that every
-    resampling of the seeds reaches it; 256 points are judged.
+    The budget doubles from T/32 until the target is reached, and is then prolonged where that was
+    late, so that every resampling of the seeds reaches it; 256 points are judged.
     """
     steps = max(1, prepared.steps // _FIRST_SHARE)
     while True:
         found = _run(prepared, problem, seconds_per_gradient, epsilon, n_seeds, steps)
-        is_late = found.reached_at() > 0.7 * found.seconds[-1]
-        if steps >= prepared.steps or not is_late:
+        reached = found.reached_at()
+        if steps >= prepared.steps or reached <= _LATE * found.seconds[-1]:
             return found
-        steps = min(2 * steps, prepared.steps)
+        longer = 2.0 if math.isinf(reached) else 1.05 * reached / (_LATE * found.seconds[-1])
+        steps = min(math.ceil(longer * steps), prepared.steps)
 
 
 def _run(

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from algorithms.update_rule import Hyperparameters, UpdateRule
-from simulator.executors.common import Snapshot, as_arrays, starting_point
+from simulator.executors.common import Snapshot, starting_point
 from simulator.executors.compiled_kernels import Replicas
 from simulator.executors.compiled_plan import Shape, Track, Tracks
 from simulator.executors.compiled_replicas import DEFAULT_MEMORY_BYTES, Lockstep, fit, most_lanes
@@ -73,6 +73,7 @@ class Grid:
         self._tracks = [tracks[id(schedule)] for schedule in schedules]
         self._all = Tracks(self._tracks)
         self._shapes: dict[tuple[int, int], Shape] = {}
+        self._starts: dict[int, NDArray[Any]] = {}
         self.lengths = [np.full(s.n_computations, -1, np.int32) for s in schedules]
 
     @property
@@ -152,17 +153,23 @@ class Grid:
             1, min(self.n_replicas, self._memory_bytes // (vectors * self._bytes_per_vector()))
         )
 
-    def _start(self, replica: int) -> jax.Array:
-        return starting_point(self._oracle, self._seeds[replica], None)
+    def _start(self, replica: int) -> NDArray[Any]:
+        seed = self._seeds[replica]
+        if seed not in self._starts:
+            self._starts[seed] = np.asarray(starting_point(self._oracle, seed, None))
+        return self._starts[seed]
 
     def _lockstep(self, first: int, count: int, lanes: int, least_points: int) -> Lockstep:
         """Replicas from ``first`` on; past the last one, it again: its results are dropped."""
         members = [min(first + place, self.n_replicas - 1) for place in range(count)]
-        x0 = jnp.stack([self._start(replica) for replica in members])
-        each = [as_arrays(self._hyperparameters[replica], x0.dtype) for replica in members]
+        x0 = _stacked([self._start(replica) for replica in members])
+        dtype = x0.dtype
         replicas = Replicas(
             jnp.asarray([self._seeds[replica] for replica in members], jnp.uint32),
-            jax.tree.map(lambda *leaves: jnp.stack(leaves), *each),
+            jax.tree.map(
+                lambda *leaves: _stacked(leaves, dtype),
+                *(self._hyperparameters[replica] for replica in members),
+            ),
             jnp.asarray(self._oracle.n_workers, jnp.int32),
         )
 
@@ -184,3 +191,8 @@ class Grid:
         if (count, lanes) not in self._shapes:
             self._shapes[count, lanes] = self._all.shape(count, lanes)
         return self._shapes[count, lanes]
+
+
+def _stacked(leaves: Sequence[Any], dtype: Any = None) -> jax.Array:
+    """Stacked on the host: on the device, thousands of operands are slow to compile and to pass."""
+    return jnp.asarray(np.stack([np.asarray(leaf, dtype) for leaf in leaves]))
