@@ -142,7 +142,7 @@ def _part_lines(part: Part, outcome: Outcome, stems: Sequence[str]) -> Iterator[
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
-    yield "| " + " | ".join(columns) + " |"
+    yield "| " + " | ".join(_cell(column) for column in columns) + " |"
     yield "|" + "---|" * len(columns)
     for row in rows:
         yield "| " + " | ".join(_cell(value) for value in row) + " |"
