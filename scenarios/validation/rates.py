@@ -119,7 +119,7 @@ def _problem(spec: object, n_workers: int) -> Problem:
 
 def _jobs(effort: Effort) -> Iterator[Job]:
     for fleet, counts in effort.choose(
-        {"sqrt(i)": [2, 3, 4], "one straggler": [2]},
+        {"sqrt(i)": [2, 3, 4]},
         {fleet: [3, 4, 6, 8, 11] for fleet in FLEETS},
     ).items():
         for member in family(counts):
@@ -134,7 +134,7 @@ def _jobs(effort: Effort) -> Iterator[Job]:
             "garnet", states=3, actions=2, branching=2, horizon=12, discount=0.3, dtype="float64"
         )
         objective = _constants(spec)
-        for epsilon in effort.choose([0.2, 0.14, 0.1], [0.1, 0.075, 0.055, 0.04, 0.03]):
+        for epsilon in effort.choose([0.14, 0.1, 0.07], [0.1, 0.075, 0.055, 0.04, 0.03]):
             for label in effort.choose((RENNALA_NIGT, RENNALA_SGD), LABELS):
                 yield Job(MDP, fleet, label, replace(objective, epsilon=epsilon), spec)
 
