@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ Override = tuple[str, Any]
 
 def shipped() -> dict[str, Path]:
     """The scenarios that come with straggler: name -> file."""
-    directory = Path(str(resources.files("scenarios"))) / "catalogue"
+    directory = Path(__file__).parent / "catalogue"
     return {path.stem: path for path in sorted(directory.glob("*.toml"))}
 
 
