@@ -153,10 +153,11 @@ def test_momentum_error_holds_and_is_not_idle(momentum, batch_size) -> None:
         return generator.normal(size=shape) * sigma / math.sqrt(dimension * batch)
 
     x = previous = np.tile(np.linspace(0.3, 1.4, dimension), (runs, 1))
+    d = np.zeros_like(x)
     for step in range(steps):
         query = x + (1 - momentum) / momentum * (x - previous)
         gradient = -np.sin(query) + noise(batch_size if step else initial)
-        d = (1 - momentum) * d + momentum * gradient if step else gradient  # noqa: F821
+        d = (1 - momentum) * d + momentum * gradient if step else gradient
         measured = np.linalg.norm(d + np.sin(x), axis=1).mean()
         bound, sharp = (
             guarantees.total(
