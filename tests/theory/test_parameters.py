@@ -104,6 +104,23 @@ def test_sgd_and_ringmaster_keep_their_promise() -> None:
         assert 2 * ring.max_staleness * o.gradient_lipschitz * ring.stepsize <= 1 + 1e-12
 
 
+def test_asynchronous_keeps_its_promise_at_the_staleness_it_is_told() -> None:
+    """The bound of the Ringmaster theorem, written out, where nothing is thrown away."""
+    for o in random_objectives(seed=4):
+        fresh = parameters.recommend_asynchronous(o, 0)
+        for staleness in (0, 1, 30):
+            found = parameters.recommend_asynchronous(o, staleness)
+            square = (
+                2 * o.initial_gap / (found.stepsize * found.steps)
+                + 2 * o.gradient_lipschitz * found.stepsize * o.sigma**2
+            )
+            assert square <= o.epsilon**2 * (1 + 1e-12)
+            assert 2 * (staleness + 1) * o.gradient_lipschitz * found.stepsize <= 1 + 1e-12
+            assert found.max_staleness == staleness + 1  # so a Ringmaster would use them all
+            assert found.stepsize <= fresh.stepsize
+            assert found.steps >= fresh.steps
+
+
 def test_horizon_is_the_least_that_is_enough() -> None:
     for error, discount, reward, score in [
         (0.1, 0.9, 1.0, 1.4),
@@ -192,6 +209,10 @@ def test_the_sharp_curvature_part_is_met_by_a_path_at_constant_speed() -> None:
     ("call", "text"),
     [
         (lambda: parameters.recommend_nigt(Objective(1e-9)), "would be needed, more than 2"),
+        (
+            lambda: parameters.recommend_asynchronous(Objective(0.1), -1),
+            "largest_staleness = -1: expected an integer >= 0",
+        ),
         (lambda: parameters.recommend_horizon(0.0, 0.9, 1, 1), "error = 0.0: expected"),
         (lambda: parameters.recommend_horizon(0.1, 1.0, 1, 1), "discount = 1.0: expected"),
         (lambda: guarantees.sgd_guarantee(Objective(0.1), 9, 2.0, 1), "stepsize = 2.0: .* 1/L_g"),
