@@ -29,12 +29,16 @@ def validate(
     out: Annotated[
         Path, typer.Option(help="Where the report goes; an earlier one there is replaced.")
     ] = Path("runs/validation"),
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes, a part each. Default: one per core.")
+    ] = None,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the traceback of unexpected errors.")
     ] = False,
 ) -> None:
     """Measure what theory says, and write a report. Exit code 1 if a check fails."""
     with mistakes_reported(debug):
+        from scenarios.backends.local import cores
         from scenarios.validation.outcome import Effort
         from scenarios.validation.parts import choose
         from scenarios.validation.run import validate as run
@@ -43,7 +47,7 @@ def validate(
         wanted = None if parts is None else [text.strip() for text in parts.split(",") if text]
         chosen = choose(wanted)
         with progress_for(len(chosen)) as doing:
-            done = run(chosen, Effort(quick), out, doing, print_done)
+            done = run(chosen, Effort(quick), out, doing, print_done, jobs or cores())
         typer.echo(out / "report.md")
     _end(done)
 

@@ -31,7 +31,7 @@ class LocalBackend:
     """
 
     def __init__(self, jobs: int | None = None) -> None:
-        self.jobs = jobs or _cores()
+        self.jobs = jobs or cores()
         self._crew: _Crew | None = None
 
     def run(self, store: Store, specs: Sequence[RunSpec], listener: Listener) -> None:
@@ -184,7 +184,7 @@ class _Member:
         return self._process.wait()
 
 
-def _cores() -> int:
+def cores() -> int:
     """Cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -116,12 +116,14 @@ class Part:
         title: what it is about.
         question: what it asks, and how it is answered.
         run: does it.
+        weight: about how long that takes, in minutes of a quick run; the longest begin first.
     """
 
     id: str
     title: str
     question: str
     run: Callable[[Effort, Advance], Outcome]
+    weight: float = 0.0
 
 
 def equal_share(equal: int, total: int) -> str:

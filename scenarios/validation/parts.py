@@ -25,6 +25,7 @@ PARTS: tuple[Part, ...] = (
         "apart, without network, with a star or an AllReduce; times are multiples of 1/8 s, so "
         "that equal means equal.",
         step_times.run,
+        weight=0.2,
     ),
     Part(
         "2",
@@ -33,6 +34,7 @@ PARTS: tuple[Part, ...] = (
         "heavier than exponential to nearly constant; the expectation is an integral over the "
         "chance that a step is not over, computed without simulating.",
         random_times.run,
+        weight=0.1,
     ),
     Part(
         "3",
@@ -41,12 +43,14 @@ PARTS: tuple[Part, ...] = (
         "seconds that theory allows, and how do they grow as epsilon falls? Hard instances whose "
         "constants are those of one class of functions, and an exact MDP; nothing is tuned.",
         rates.run,
+        weight=1.4,
     ),
     Part(
         "4",
         "Progress on the hard instance",
         "Does any method, with any stepsize, find coordinates faster than the lower bound allows?",
         hard_progress.run,
+        weight=0.5,
     ),
     Part(
         "5",
@@ -54,18 +58,21 @@ PARTS: tuple[Part, ...] = (
         "Does the minimum over m do what it promises: slow workers never hurt Rennala, and do hurt "
         "the synchronous method?",
         scaling.run,
+        weight=0.1,
     ),
     Part(
         "6",
         "Workers with different objectives",
         "Is a step of Malenia unbiased, and Rennala's biased just as its workers' shares say?",
         bias.run,
+        weight=0.45,
     ),
     Part(
         "7",
         "Error of the momentum",
         "Does E|d_t - grad f(x_t)| decay as Lemma D.2 says?",
         momentum.run,
+        weight=0.15,
     ),
 )
 

@@ -55,6 +55,7 @@ class Report:
             draw_and_save(figure.draw, stem, *figure.arguments)
             stems.append(f"{_FIGURES}/{figure.stem}.png")
         self._done.append((part, outcome, stems))
+        self._done.sort(key=lambda entry: self._parts.index(entry[0]))
         with _told(self._directory):
             self._write()
 

@@ -24,12 +24,12 @@ def progress_for(n_parts: int) -> Iterator[Doing]:
     )  # fmt: skip
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("starting", total=n_parts)
-        places: dict[str, int] = {}
+        fractions: dict[str, float] = {}
 
         def doing(part: Part, fraction: float) -> None:
-            place = places.setdefault(part.id, len(places))
+            fractions[part.id] = fraction
             progress.update(
-                task, completed=place + fraction, description=f"{part.id}. {part.title}"
+                task, completed=sum(fractions.values()), description=f"{part.id}. {part.title}"
             )
 
         yield doing

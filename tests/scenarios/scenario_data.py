@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import signal
 from typing import Any
 
 _SMALL: dict[str, Any] = {
@@ -34,3 +35,8 @@ def small(**changes: Any) -> dict[str, Any]:
         else:
             target[key] = value
     return data
+
+
+def hears_ctrl_c() -> None:
+    """For ``preexec_fn``: a shell's background jobs, and what they start, ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

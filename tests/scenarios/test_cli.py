@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import tomli_w
-from scenario_data import small
+from scenario_data import hears_ctrl_c, small
 from typer.testing import CliRunner
 
 from scenarios.cli import app
@@ -206,6 +206,7 @@ def test_ctrl_c_in_a_real_process(tmp_path):
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        preexec_fn=hears_ctrl_c,
     )
     assert process.stderr is not None
     first = [process.stderr.readline() for _ in range(3)]

@@ -13,6 +13,7 @@ from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
+from scenario_data import hears_ctrl_c
 from sweep_data import HereBackend, contents, small_specs, sweep_file
 
 from scenarios.backends import make_backend
@@ -51,6 +52,7 @@ def start(sweep_path: Path, out: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*COMMAND, "sweep", str(sweep_path), "--out", str(out), "--jobs", "2"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=hears_ctrl_c,
     )  # fmt: skip
 
 

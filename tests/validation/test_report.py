@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 from typer.testing import CliRunner
 
 from scenarios.cli import app
-from scenarios.validation import parts
+from scenarios.validation import parts, processes
 from scenarios.validation.outcome import Check, Effort, NumberTable, Outcome, Part
 from scenarios.validation.report import Report
 from scenarios.validation.run import validate
@@ -50,6 +52,33 @@ def test_a_crash_is_a_failed_check_and_the_report_is_there(tmp_path) -> None:
     done = run(Part("1", "Crash", "?", crash), tmp_path / "report")
     assert not done[0].outcome.is_passed
     assert "RuntimeError: broken |" in (tmp_path / "report" / "report.md").read_text()
+
+
+def test_side_by_side_the_report_is_the_same(tmp_path) -> None:
+    """In two processes; parts end in another order than they are reported in."""
+    chosen = parts.choose(["2", "5"])
+    heard = []
+    for jobs in (1, 2):
+        directory = tmp_path / str(jobs)
+        done = validate(
+            chosen, Effort(True), directory, lambda part, _: heard.append(part.id), print, jobs
+        )
+        assert [one.part.id for one in done] == ["2", "5"]
+        assert all(one.outcome.is_passed for one in done)
+    assert set(heard) == {"2", "5"}
+    one, two = (
+        {path.name: path.read_bytes() for path in (tmp_path / jobs).iterdir() if path.is_file()}
+        for jobs in ("1", "2")
+    )
+    assert one == two
+
+
+def test_a_process_that_dies_is_a_failed_check() -> None:
+    dead: Future[Outcome] = Future()
+    dead.set_exception(BrokenProcessPool("terminated abruptly"))
+    found = processes.result_of(dead)
+    assert not found.is_passed
+    assert "a process of the validation died: terminated abruptly" in found.checks[0].measured
 
 
 def test_somebody_elses_directory_is_left_alone(tmp_path) -> None:
