@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
-import queue
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from scenarios.validation.outcome import Check, Effort, Outcome, Part
 
 Doing = Callable[[Part, float], None]
 """Hears which part is running, and how much of it is done."""
-
-_POLL_SECONDS = 0.2
 
 
 def outcomes(
@@ -30,7 +27,7 @@ def outcomes(
         doing: hears of progress.
     """
     if min(jobs, len(parts)) > 1:
-        yield from _side_by_side(parts, effort, min(jobs, len(parts)), doing)
+        yield from _side_by_side(parts, effort, jobs, doing)
         return
     for part in parts:
         doing(part, 0.0)
@@ -52,55 +49,52 @@ def _broken(text: str) -> Outcome:
 def _side_by_side(
     parts: Sequence[Part], effort: Effort, jobs: int, doing: Doing
 ) -> Iterator[tuple[Part, Outcome]]:
-    context = multiprocessing.get_context("spawn")  # JAX does not survive a fork
-    told: Any = context.Queue()
-    pool = ProcessPoolExecutor(jobs, context, initializer=_prepare, initargs=(told,))
-    longest_first = sorted(parts, key=lambda part: -part.weight)
-    running = {pool.submit(_run, part.id, effort): part for part in longest_first}
-    by_id = {part.id: part for part in parts}
+    waiting = sorted(parts, key=lambda part: -part.weight)
+    running: dict[Any, tuple[Part, Any]] = {}
     try:
-        while running:
-            done, _ = wait(running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
-            _pass_on(told, by_id, doing)
-            for future in done:
-                yield running.pop(future), result_of(future)
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                part = waiting.pop(0)
+                pipe, process = _start(part, effort)
+                running[pipe] = (part, process)
+            for pipe in wait(list(running)):
+                part, process = running[pipe]
+                said = hear(pipe, process)
+                if isinstance(said, Outcome):
+                    del running[pipe]
+                    yield part, said
+                else:
+                    doing(part, said)
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        if running:  # interrupted: nobody wants the others any more
-            for child in multiprocessing.active_children():
-                child.terminate()
+        for _, process in running.values():
+            process.kill()
 
 
-def result_of(future: Future[Outcome]) -> Outcome:
-    """What a process found; if it died, a check that failed."""
+def _start(part: Part, effort: Effort) -> tuple[Connection, Any]:
+    """A process for a part, and what it will be heard through."""
+    context = multiprocessing.get_context("spawn")  # JAX does not survive a fork
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_serve, args=(theirs, part.id, effort), daemon=True)
+    process.start()
+    theirs.close()
+    return ours, process
+
+
+def hear(pipe: Any, process: Any) -> Outcome | float:
+    """What a process says: how far it is, or what it found. If it died, a check that failed."""
     try:
-        return future.result()
-    except BrokenProcessPool as error:
-        return _broken(f"a process of the validation died: {error}")
+        said: Outcome | float = pipe.recv()
+    except EOFError:
+        process.join()
+        return _broken(f"the process that ran it ended with code {process.exitcode}")
+    return said
 
 
-def _pass_on(told: Any, by_id: dict[str, Part], doing: Doing) -> None:
-    while True:
-        try:
-            part_id, fraction = told.get_nowait()
-        except queue.Empty:
-            return
-        doing(by_id[part_id], fraction)
-
-
-_told: Any = None
-"""In a process of the pool: where its progress goes."""
-
-
-def _prepare(told: Any) -> None:
-    global _told
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started this
-    _told = told
-
-
-def _run(part_id: str, effort: Effort) -> Outcome:
+def _serve(pipe: Connection, part_id: str, effort: Effort) -> None:
     from scenarios.validation.parts import choose
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started this
     (part,) = choose([part_id])
-    _told.put((part_id, 0.0))
-    return outcome_of(part, effort, lambda fraction: _told.put((part_id, fraction)))
+    with suppress(BrokenPipeError):  # then whoever started this is gone
+        pipe.send(0.0)
+        pipe.send(outcome_of(part, effort, pipe.send))

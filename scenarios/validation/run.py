@@ -38,12 +38,17 @@ def validate(
         jobs: processes, each of which runs a part.
 
     Raises:
+        KeyboardInterrupt: it was; the text says what is kept.
         ConfigurationError: the directory is somebody else's, or can not be written.
     """
     report = Report(directory, effort, parts)
     done: dict[str, Done] = {}
-    for part, outcome in outcomes(parts, effort, jobs, doing):
-        report.add(part, outcome)
-        done[part.id] = Done(part, outcome)
-        finished(done[part.id])
+    try:
+        for part, outcome in outcomes(parts, effort, jobs, doing):
+            report.add(part, outcome)
+            done[part.id] = Done(part, outcome)
+            finished(done[part.id])
+    except KeyboardInterrupt as interrupt:
+        text = f"{len(done)} of {len(parts)} parts are in {directory / 'report.md'}"
+        raise KeyboardInterrupt(text) from interrupt
     return [done[part.id] for part in parts]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
+import multiprocessing
+import os
 
 import pytest
 from typer.testing import CliRunner
@@ -74,11 +74,25 @@ def test_side_by_side_the_report_is_the_same(tmp_path) -> None:
 
 
 def test_a_process_that_dies_is_a_failed_check() -> None:
-    dead: Future[Outcome] = Future()
-    dead.set_exception(BrokenProcessPool("terminated abruptly"))
-    found = processes.result_of(dead)
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("spawn").Process(target=os.abort)
+    process.start()
+    theirs.close()
+    found = processes.hear(ours, process)
+    assert isinstance(found, Outcome)
     assert not found.is_passed
-    assert "a process of the validation died: terminated abruptly" in found.checks[0].measured
+    assert found.checks[0].measured == "the process that ran it ended with code -6"
+
+
+def test_an_interrupt_tells_what_is_kept(tmp_path) -> None:
+    def interrupt(effort, advance):
+        raise KeyboardInterrupt
+
+    directory = tmp_path / "report"
+    chosen = [PART, Part("2", "Interrupted", "?", interrupt)]
+    with pytest.raises(KeyboardInterrupt, match=r"1 of 2 parts are in .*report\.md"):
+        validate(chosen, Effort(True), directory, lambda *_: None, print)
+    assert "| 1 | Bars | pass |" in (directory / "report.md").read_text()
 
 
 def test_somebody_elses_directory_is_left_alone(tmp_path) -> None:
