@@ -55,8 +55,8 @@ def _side_by_side(
         while waiting or running:
             while waiting and len(running) < jobs:
                 part = waiting.pop(0)
-                pipe, process = _start(part, effort)
-                running[pipe] = (part, process)
+                heard_through, process = _start(part, effort)
+                running[heard_through] = (part, process)
             for pipe in wait(list(running)):
                 part, process = running[pipe]
                 said = hear(pipe, process)
