@@ -16,11 +16,13 @@ class Batch:
     Attributes:
         workshop: what they share.
         trials: by method, then by seed.
+        width: of the grid they are executed in, see ``compiled_grid.Grid``.
         failed: those that could not be simulated, and why.
     """
 
     workshop: Workshop
     trials: list[Trial]
+    width: int = 1
     failed: list[tuple[Trial, Exception]] = field(default_factory=list)
 
     @property
@@ -48,7 +50,9 @@ class Batch:
         """
         if not self.trials:
             return
-        grid = self.workshop.grid([(t.method, t.seed, t.simulated) for t in self.trials])
+        grid = self.workshop.grid(
+            [(t.method, t.seed, t.simulated) for t in self.trials], self.width
+        )
         versions = [trial.versions for trial in self.trials]
         total = sum(map(len, versions))
         for done, (index, snapshot) in enumerate(grid.snapshots(versions), start=1):

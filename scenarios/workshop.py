@@ -29,6 +29,12 @@ from simulator.resume import Keeper
 from simulator.schedule import Schedule
 from simulator.verify import verify_schedule
 
+_WIDTH = 8
+"""Runs of a sweep in one compiled call: of quadratics and tabular MDPs, each then takes a quarter
+to a half of the time; more gain little, and one alone pays for all."""
+_WIDEST_MODEL = 1024
+_MOST_GRADIENTS = 2**18
+
 Progress = Callable[[str, float], None]
 """Called with what is being done, and the fraction of it that is."""
 
@@ -105,11 +111,14 @@ class Workshop:
         limits = {"memory_bytes": self.scenario.memory_bytes} if is_compiled else {}
         return build(schedule, self.problem.oracle, *_rule(method), seed, **limits)
 
-    def grid(self, replicas: Sequence[tuple[MethodSection, int, Schedule]]) -> Grid | HostGrid:
+    def grid(
+        self, replicas: Sequence[tuple[MethodSection, int, Schedule]], width: int = 1
+    ) -> Grid | HostGrid:
         """Prepare to turn schedules into numbers, side by side.
 
         Args:
             replicas: method, seed and schedule of each; the methods differ in hyperparameters.
+            width: of a compiled grid, see there.
         """
         rule, oracle = find_rule(replicas[0][0].update), self.problem.oracle
         schedules = [schedule for _, _, schedule in replicas]
@@ -117,8 +126,19 @@ class Workshop:
         seeds = [seed for _, seed, _ in replicas]
         limit = self.scenario.memory_bytes
         if isinstance(oracle, JaxOracle):
-            return Grid(schedules, oracle, rule, cells, seeds, memory_bytes=limit)
+            return Grid(schedules, oracle, rule, cells, seeds, memory_bytes=limit, width=width)
         return HostGrid(schedules, oracle, rule, cells, seeds, memory_bytes=limit)
+
+    def width(self, schedule: Schedule) -> int:
+        """How many runs that follow a schedule a sweep computes in one call; 1 if each alone.
+
+        Alone are those whose schedule no other seed has; those whose gradients cost so much that
+        company saves nothing; and those long enough to want a checkpoint.
+        """
+        oracle = self.problem.oracle
+        is_shared = self.is_side_by_side and isinstance(oracle, JaxOracle) and not self._is_random
+        is_light = oracle.dim <= _WIDEST_MODEL and len(schedule.worker) <= _MOST_GRADIENTS
+        return _WIDTH if is_shared and is_light else 1
 
     def live(
         self,

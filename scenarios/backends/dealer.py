@@ -12,7 +12,8 @@ this order of preference, some
    that is not known it gets nothing, and asks again when it may be.
 
 Runs are dealt in chunks of about a second's work, one at a time until it is known how long they
-take. That is also where runs that share a schedule can be computed in one compiled call.
+take; those of a chunk that share a schedule are computed in one compiled call (``bench``). Runs
+that were in flight when a process died are dealt one at a time: it shows which of them kills.
 """
 
 from __future__ import annotations
@@ -62,14 +63,17 @@ class Dealer:
         self._families: dict[str, _Family] = {}
         self._at: dict[int, str] = {}  # process -> its group
         self._warm: dict[int, set[str]] = {}  # process -> families it has compiled for
+        self._suspects: set[str] = set()
 
     def add(self, specs: Sequence[RunSpec]) -> None:
         """More runs to deal."""
         for spec in specs:
             self._waiting(spec).append(spec)
 
-    def give_back(self, specs: Sequence[RunSpec]) -> None:
-        """Runs that were dealt and not begun."""
+    def give_back(self, specs: Sequence[RunSpec], are_suspect: bool = False) -> None:
+        """Runs that were dealt and are not done; suspect if a process died computing them."""
+        if are_suspect:
+            self._suspects.update(spec.key for spec in specs)
         for spec in reversed(specs):
             self._waiting(spec).appendleft(spec)
 
@@ -102,7 +106,9 @@ class Dealer:
         self._at[process] = group
         self._warm.setdefault(process, set()).add(name)
         waiting = family.waiting[group]
-        return [waiting.popleft() for _ in range(self._chunk(family, len(waiting)))]
+        trusted = next((i for i, s in enumerate(waiting) if s.key in self._suspects), len(waiting))
+        many = min(max(trusted, 1), self._chunk(family, len(waiting)))
+        return [waiting.popleft() for _ in range(many)]
 
     def _waiting(self, spec: RunSpec) -> deque[RunSpec]:
         family = self._families.setdefault(spec.family, _Family())

@@ -94,6 +94,7 @@ class _Crew:
         if kind == "ready":
             member.is_ready = True
         elif kind == "started":
+            member.n_begun += 1
             self._listener.started(self._specs[rest[0]])
         elif kind == "finished":
             self._finish(member, rest[0])
@@ -110,6 +111,7 @@ class _Crew:
 
     def _finish(self, member: _Member, outcome: Outcome) -> None:
         spec = member.holds.pop(0)
+        member.n_begun -= 1
         if outcome.wall_seconds:
             self._dealer.took(spec, outcome.wall_seconds)
         self._listener.finished(spec, outcome)
@@ -126,15 +128,20 @@ class _Crew:
         if member.holds:
             self._count_death(member, code)
         self._dealer.forget(member.number)
-        self._dealer.give_back(member.holds)
+        begun = member.holds[: member.n_begun]
+        self._dealer.give_back(member.holds[member.n_begun :])
+        self._dealer.give_back(begun, are_suspect=True)
         self._hire(member.number)
 
     def _count_death(self, member: _Member, code: int) -> None:
-        spec = member.holds[0]
-        self._deaths[spec.key] += 1
-        if self._deaths[spec.key] < _MOST_DEATHS:
-            return
+        begun = member.holds[: max(1, member.n_begun)]
+        for spec in begun:
+            self._deaths[spec.key] += 1
+        spec = begun[0]
+        if len(begun) > 1 or self._deaths[spec.key] < _MOST_DEATHS:
+            return  # which of them it was will show when each is alone
         member.holds.pop(0)
+        member.n_begun = 0
         why = f"signal {-code}" if code < 0 else f"code {code}"
         hint = ": out of memory?" if code == -9 else ""
         error = f"the process that computed it died {_MOST_DEATHS} times ({why}{hint})"
@@ -148,11 +155,13 @@ class _Member:
     Attributes:
         pipe: to it.
         holds: runs that it has and has not finished, in order.
+        n_begun: of these, the first so many are being computed.
     """
 
     def __init__(self, number: int, store: Store) -> None:
         self.number = number
         self.holds: list[RunSpec] = []
+        self.n_begun = 0
         self.is_ready = False
         self.pipe, theirs = Pipe()
         self._process = subprocess.Popen(

@@ -31,7 +31,8 @@ _bench = Bench()
 
 def compute_all(specs: Sequence[RunSpec], axes: dict[str, str]) -> list[Computed]:
     """Compute runs in a process of the cluster, which keeps what it has compiled."""
-    return [_bench.compute(spec, axes, lambda: None) for spec in specs]
+    parties = _bench.parties(specs)
+    return [done for party in parties for done in _bench.compute(party, axes, lambda: None)]
 
 
 class RayBackend:
@@ -172,7 +173,7 @@ class _Job:
             self._losses[spec.key] = self._losses.get(spec.key, 0) + 1
             if self._losses[spec.key] < _MOST_LOSSES:
                 self._claims.pop(spec.key).release()
-                self._dealer.give_back([spec])
+                self._dealer.give_back([spec], are_suspect=True)
                 continue
             first = next(iter(str(error).splitlines()), "")
             text = f"lost {_MOST_LOSSES} times with its process: {type(error).__name__}: {first}"

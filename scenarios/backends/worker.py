@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -38,34 +38,54 @@ def _serve(pipe: Connection) -> None:
     pipe.send(("ready",))
     while True:
         specs: Sequence[RunSpec] = pipe.recv()
-        for spec in specs:
-            pipe.send(("started", spec.key))
-            pipe.send(("finished", compute(store, bench, spec)))
+        for party in bench.parties(specs):
+            for spec in party:
+                pipe.send(("started", spec.key))
+            for outcome in compute(store, bench, party):
+                pipe.send(("finished", outcome))
 
 
-def compute(store: Store, bench: Bench, spec: RunSpec) -> Outcome:
-    """Claim a run, compute it and keep it.
+def compute(store: Store, bench: Bench, party: Sequence[RunSpec]) -> list[Outcome]:
+    """Claim runs, compute together those that are to be had, and keep them.
 
     Raises:
         ConfigurationError: the store can not be written.
     """
-    claim = store.claim(spec.key)
-    if claim is None:
-        return Outcome(spec.key, "busy")
+    found: dict[str, Outcome] = {}
+    claims: dict[str, Claim] = {}
     try:
-        if store.status_on_disk(spec.key) is Status.DONE:  # since it was dealt
-            return Outcome(spec.key, "done")
-        return _compute(store, bench, spec, claim)
+        for spec in party:
+            claim = store.claim(spec.key)
+            if claim is None:
+                found[spec.key] = Outcome(spec.key, "busy")
+                continue
+            claims[spec.key] = claim
+            if store.status_on_disk(spec.key) is Status.DONE:  # since it was dealt
+                found[spec.key] = Outcome(spec.key, "done")
+        mine = [spec for spec in party if spec.key not in found]
+        found |= {outcome.key: outcome for outcome in _compute(store, bench, mine, claims)}
     finally:
-        claim.release()
+        for claim in claims.values():
+            claim.release()
+    return [found[spec.key] for spec in party]
 
 
-def _compute(store: Store, bench: Bench, spec: RunSpec, claim: Claim) -> Outcome:
-    done = bench.compute(spec, store.axes, claim.touch, store.checkpoint_path(spec.key))
-    keep(store, spec, done.content, done.error)
-    store.note(key=spec.key, wall_seconds=round(done.wall_seconds, 4), error=done.error)
-    kind = "failed" if done.content is None else "done"
-    return Outcome(spec.key, kind, done.error, done.wall_seconds)
+def _compute(
+    store: Store, bench: Bench, party: Sequence[RunSpec], claims: dict[str, Claim]
+) -> Iterator[Outcome]:
+    if not party:
+        return
+
+    def touch() -> None:
+        for claim in claims.values():
+            claim.touch()
+
+    checkpoint = store.checkpoint_path(party[0].key)
+    for spec, done in zip(party, bench.compute(party, store.axes, touch, checkpoint), strict=True):
+        keep(store, spec, done.content, done.error)
+        store.note(key=spec.key, wall_seconds=round(done.wall_seconds, 4), error=done.error)
+        kind = "failed" if done.content is None else "done"
+        yield Outcome(spec.key, kind, done.error, done.wall_seconds)
 
 
 def keep(store: Store, spec: RunSpec, content: bytes | None, error: str) -> None:

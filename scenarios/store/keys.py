@@ -14,7 +14,7 @@ from typing import Any
 from scenarios.method_section import MethodSection, write_method
 from scenarios.schema import Scenario, canonical, digest
 
-RESULTS_VERSION = 1
+RESULTS_VERSION = 2
 """Raised by every change that the changelog marks [RESULTS]: older results are then not reused."""
 
 _KEY_DIGITS = 20

@@ -37,6 +37,10 @@ class Grid:
         hyperparameters: of each replica.
         seeds: of each replica's gradients and initial point.
         memory_bytes: what all arrays on the device may take together.
+        width: replicas to make room for, at least; idle ones repeat the last. XLA rounds a sum
+            differently for another number of replicas, and the same whoever they are: of replicas
+            that follow one schedule, at most ``width`` of them, each gets the same bytes in
+            whatever company.
 
     Attributes:
         lengths: of each replica, int32 [n_computations], environment steps of each trajectory; -1
@@ -55,6 +59,7 @@ class Grid:
         seeds: Sequence[int],
         *,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        width: int = 1,
     ) -> None:
         if not len(schedules) == len(hyperparameters) == len(seeds):
             raise ValueError(
@@ -69,6 +74,7 @@ class Grid:
         self._schedules, self._oracle, self._rule = list(schedules), oracle, rule
         self._hyperparameters, self._seeds = list(hyperparameters), list(seeds)
         self._memory_bytes = memory_bytes
+        self._width = max(width, self.n_replicas)
         tracks = {id(schedule): Track.of(schedule) for schedule in schedules}
         self._tracks = [tracks[id(schedule)] for schedule in schedules]
         self._all = Tracks(self._tracks)
@@ -115,7 +121,8 @@ class Grid:
             lockstep = fit(make, count, self._most_lanes(), stop, wanted, self._memory_bytes)
             count = lockstep.n_replicas
             points = lockstep.prepare(stop, wanted).points
-            yield from self._follow(lockstep, members[:count], versions, stop, wanted)
+            members = members[:count]
+            yield from self._follow(lockstep, members, versions, stop, wanted)
             first += count
 
     def _follow(
@@ -149,9 +156,7 @@ class Grid:
         schedule = self._schedules[0]
         points = 0 if is_fresh else min(schedule.n_workers, schedule.n_steps) + 1
         vectors = points + _VECTORS_PER_REPLICA
-        return max(
-            1, min(self.n_replicas, self._memory_bytes // (vectors * self._bytes_per_vector()))
-        )
+        return max(1, min(self._width, self._memory_bytes // (vectors * self._bytes_per_vector())))
 
     def _start(self, replica: int) -> NDArray[Any]:
         seed = self._seeds[replica]

@@ -23,9 +23,11 @@ class HereBackend:
     """Computes in this process, in order."""
 
     def run(self, store: Store, specs: Sequence[RunSpec], listener: Listener) -> None:
-        for spec in specs:
-            listener.started(spec)
-            listener.finished(spec, compute(store, _BENCH, spec))
+        for party in _BENCH.parties(specs):
+            for spec in party:
+                listener.started(spec)
+            for spec, outcome in zip(party, compute(store, _BENCH, party), strict=True):
+                listener.finished(spec, outcome)
 
     def close(self) -> None:
         pass

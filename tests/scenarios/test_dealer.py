@@ -57,6 +57,21 @@ def test_helping_waits_until_it_is_known_to_pay():
     assert len(dealer.deal(1)) == 1
 
 
+def test_suspects_are_dealt_one_at_a_time():
+    specs = small_specs(methods__1=None, seeds=40)
+    dealer = Dealer(1)
+    dealer.add(specs)
+    for _ in range(2):
+        [spec] = dealer.deal(0)
+        dealer.took(spec, 0.01)
+    chunk = dealer.deal(0)
+    assert len(chunk) > 4
+    dealer.give_back(chunk[4:])
+    dealer.give_back(chunk[1:4], are_suspect=True)
+    assert [dealer.deal(0) for _ in range(3)] == [[suspect] for suspect in chunk[1:4]]
+    assert len(dealer.deal(0)) > 1
+
+
 def test_what_a_process_leaves_is_dealt_again_first():
     dealer = Dealer(1)
     dealer.add(small_specs(seeds=3))

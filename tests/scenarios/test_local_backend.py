@@ -170,6 +170,17 @@ def test_a_run_that_kills_its_process_is_recorded_and_the_others_go_on(tmp_path)
     assert [outcome.kind for outcome in reporter.outcomes.values()] == ["done", "failed", "done"]
 
 
+def test_of_runs_computed_together_only_the_one_that_kills_is_recorded(tmp_path):
+    """Seeds 0 to 3 are in flight when a process dies; each gets another chance, alone."""
+    wanted = small_specs(methods__1=None, seeds=4, executor="compiled")
+    store = Store.create(tmp_path / "store", {})
+    backend, reporter = LocalBackend(1), KillsWorkers(store, times=2, seed=2)
+    [(spec, error)] = execute(store, wanted, backend, reporter).failures
+    backend.close()
+    assert spec.seed == 2
+    assert error.startswith("the process that computed it died 2 times (signal 9")
+
+
 def test_what_a_process_can_not_write_ends_the_sweep_with_one_message(tmp_path):
     sweep = load_sweep(sweep_file(tmp_path))
 

@@ -107,7 +107,7 @@ def test_a_run_reads_back_as_it_was(tmp_path):
     spec = replace(spec, settings={"n": 3, "x": 0.5, "kind": "a", "flag": True, "none": None})
     axes = {"n": "int64", "x": "double", "kind": "string", "flag": "bool", "none": "double"}
     store = Store.create(tmp_path / "store", axes)
-    outcome = compute(store, BENCH, spec)
+    [outcome] = compute(store, BENCH, [spec])
     assert (outcome.kind, outcome.error) == ("done", "")
     run = store.read(spec.key)
     assert run.settings == spec.settings
@@ -137,7 +137,7 @@ def test_the_same_run_gives_the_same_bytes(tmp_path, spec):
     found = []
     for name in ("a", "b"):
         store = Store.create(tmp_path / name, {})
-        compute(store, Bench(), spec)
+        compute(store, Bench(), [spec])
         found.append(contents(store.path))
     assert found[0] == found[1]
 
@@ -152,7 +152,7 @@ def _flip(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("damage", [_cut, _flip, lambda data: b"", lambda data: b"junk" * 50])
 def test_a_damaged_file_is_set_aside_and_computed_again(store, spec, damage):
-    compute(store, BENCH, spec)
+    compute(store, BENCH, [spec])
     before = contents(store.path)
     path = store.path / "runs" / f"{spec.key}.parquet"
     path.write_bytes(damage(path.read_bytes()))
@@ -179,7 +179,7 @@ def test_stores_of_other_versions_say_so(store, version, expected):
 
 def test_a_run_of_another_version_in_the_store_stops_it_unharmed(store, spec, monkeypatch):
     monkeypatch.setattr("scenarios.store.run_file.SCHEMA_VERSION", 2)
-    compute(store, BENCH, spec)
+    compute(store, BENCH, [spec])
     monkeypatch.undo()
     before = contents(store.path)
     with pytest.raises(ConfigurationError, match="written by a newer version"):
@@ -208,17 +208,17 @@ def test_a_directory_that_can_not_be_written(where):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_full_disk_is_told_and_nothing_is_lost(store):
     first, second = small_specs()
-    compute(store, BENCH, first)
+    compute(store, BENCH, [first])
     before = contents(store.path)
 
     partial = f".{second.key}.parquet.{os.getpid()}-{threading.get_ident()}.partial"
     (store.path / "runs" / partial).symlink_to("/dev/full")  # takes no byte: ENOSPC
     with pytest.raises(ConfigurationError, match=f"{second.key}.*cannot write: No space left"):
-        compute(store, BENCH, second)
+        compute(store, BENCH, [second])
     assert contents(store.path) == before
     assert not list((store.path / "runs").glob(".*"))  # no partial file takes the room that is left
     assert not list((store.path / "claims").iterdir())
-    assert compute(store, BENCH, second).kind == "done"
+    assert compute(store, BENCH, [second])[0].kind == "done"
 
 
 # -- status -----------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def test_status_of_each_run(store):
     wanted = small_specs(seeds=2)
     store.plan(wanted)
     assert [row["key"] for row in store.wanted()] == [spec.key for spec in wanted]
-    compute(store, BENCH, wanted[0])
+    compute(store, BENCH, [wanted[0]])
     store.fail(wanted[1], "no such luck")
     held = store.claim(wanted[2].key)
     assert [store.status(spec.key).value for spec in wanted] == [
@@ -244,10 +244,10 @@ def test_a_failure_is_recorded_others_go_on_and_it_can_be_tried_again(store, mon
     wanted = small_specs()
     real = Bench._compute
 
-    def broken(bench, spec, *rest):
-        if spec.method.name == "rennala-sgd":
+    def broken(bench, party, *rest):
+        if party[0].method.name == "rennala-sgd":
             raise RuntimeError("the environment fell over\nand broke")
-        return real(bench, spec, *rest)
+        return real(bench, party, *rest)
 
     monkeypatch.setattr(Bench, "_compute", broken)
     tally = execute(store, wanted, HereBackend(), SweepReporter())
@@ -264,7 +264,7 @@ def test_a_failure_is_recorded_others_go_on_and_it_can_be_tried_again(store, mon
 
 def test_a_diverged_run_is_done_and_says_so(store):
     [spec, _] = small_specs(methods__0__stepsize=1e30)
-    assert compute(store, BENCH, spec).kind == "done"
+    assert compute(store, BENCH, [spec])[0].kind == "done"
     assert store.read(spec.key).row.error.startswith("diverged: ")
 
 
